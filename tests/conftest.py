@@ -25,11 +25,11 @@ _CALL = re.compile(r"[A-Za-z ]+: \w+(\(.*\))\s*\Z", re.DOTALL)
 _AGAIN = re.compile(r"@reproduce_failure\(.*?\)(?= as )", re.DOTALL)
 
 
-def at_least(examples: int, of: hypothesis.settings) -> hypothesis.settings:
+def at_least(examples: int, settings: hypothesis.settings) -> hypothesis.settings:
     """The settings of a property with a budget of so many examples, or with its own if larger."""
     return hypothesis.settings(
-        of,
-        max_examples=max(examples, of.max_examples),
+        settings,
+        max_examples=max(examples, settings.max_examples),
         deadline=None,
         print_blob=True,
         suppress_health_check=list(HealthCheck),
@@ -71,20 +71,20 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow ones first: at the end no process is to wait for another's."""
-    items.sort(key=lambda one: one.get_closest_marker("slow") is None)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     examples = int(os.environ.get(EXAMPLES, "0"))
-    found = [one for one in session.items if _is_property(one)]
-    if not examples or not found:
+    items = [item for item in session.items if _is_property(item)]
+    if not examples or not items:
         return
-    machines = sum(getattr(one, "cls", None) is not None for one in found)
-    each_s = machines * SECONDS_A_RUN + (len(found) - machines) * SECONDS_AN_EXAMPLE
+    machines = sum(getattr(item, "cls", None) is not None for item in items)
+    each_s = machines * SECONDS_A_RUN + (len(items) - machines) * SECONDS_AN_EXAMPLE
     minutes = examples * each_s / 60
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
-        text = f"{len(found)} properties, {examples} examples each: about {minutes:.0f} minutes"
+        text = f"{len(items)} properties, {examples} examples each: about {minutes:.0f} minutes"
         reporter.write_line(text)
 
 

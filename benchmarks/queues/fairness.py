@@ -93,7 +93,7 @@ def job(row: Row, priority: int) -> turns.Job:
         row.team,
         pods=pods,
         gpus=row.gpus // pods,
-        at=row.at,
+        time_s=row.at,
         lasts=row.lasts,
         priority=priority,
     )

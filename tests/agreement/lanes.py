@@ -65,13 +65,13 @@ class Lane:
     def _move(self, namespace: str, work: rounds.Workload) -> None:
         """Send the pod that others are near to another node, and wait until it is there."""
         scene = self._scene
-        before = scene.node_of_companion(namespace, work.name)
-        if before is None:
+        previous = scene.node_of_companion(namespace, work.name)
+        if previous is None:
             return
-        scene.apply(namespace, rounds.companion(work, away_from=before))
+        scene.apply(namespace, rounds.companion(work, away_from=previous))
         ends = time.monotonic() + _RUNS_S
         while time.monotonic() < ends:
-            if scene.node_of_companion(namespace, work.name) not in {None, before}:
+            if scene.node_of_companion(namespace, work.name) not in {None, previous}:
                 return
             time.sleep(_STEP_S / 2)
 

@@ -33,55 +33,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run and tell; the exit code."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
     parser = _parser()
-    given = parser.parse_args(arguments)
-    if given.subject is None and not given.list:
+    options = parser.parse_args(arguments)
+    if options.subject is None and not options.list:
         parser.error("--subject is missing; expected a subject file")
     try:
-        cases = tuple(catalogue.chosen(catalogue.load(), given.cases))
-        if given.list:
+        cases = tuple(catalogue.chosen(catalogue.load(), options.cases))
+        if options.list:
             _say(_listed(cases))
             return 0
-        names = tuple(given.on)
-        file = subject.find(given.subject)
-        asked = run.Asked(file, cases, given.nodes, given.kubernetes, names)
-        made = run.go(asked, _tell)
+        names = tuple(options.on)
+        file = subject.find(options.subject)
+        request = run.Asked(file, cases, options.nodes, options.kubernetes, names)
+        outcome = run.go(request, _tell)
     except (LookupError, subject.BadSubjectError, errors.ClusterError) as e:
         sys.stderr.write(f"error: {e}\n")
         return BAD_INPUT
-    _say(_told(made, given.output))
-    if given.keep is not None:
-        report.keep(given.keep, made, record.commit())
-    return 0 if made.good else 1
+    _say(_told(outcome, options.output))
+    if options.keep is not None:
+        report.keep(options.keep, outcome, record.commit())
+    return 0 if outcome.good else 1
 
 
 def _listed(cases: Sequence[catalogue.Case]) -> str:
     rows = (
-        f"{one.number:8}{one.title}\n        {one.origin}"
-        + (f"; needs {', '.join(one.needs)}" if one.needs else "")
-        for one in cases
+        f"{case.number:8}{case.title}\n        {case.origin}"
+        + (f"; needs {', '.join(case.needs)}" if case.needs else "")
+        for case in cases
     )
     return "\n".join(rows)
 
 
-def _told(made: report.Report, output: str) -> str:
+def _told(created: report.Report, output: str) -> str:
     if output == "json":
-        return json.dumps(made.document(), indent=2)
-    return made.markdown() if output == "markdown" else made.text()
+        return json.dumps(created.document(), indent=2)
+    return created.markdown() if output == "markdown" else created.text()
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m tests.blackbox",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument(
+    parser.add_argument(
         "--subject", metavar="FILE", help="who is tried; or a name: ration, minimal, flawed"
     )
-    made.add_argument(
+    parser.add_argument(
         "--cases", nargs="+", default=[], metavar="CASE", help="groups or numbers: BB-2 BB-4.1"
     )
-    made.add_argument(
+    parser.add_argument(
         "--nodes",
         type=int,
         default=2,
@@ -89,19 +89,19 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NODES",
         help="groups that run side by side, 1 to 11; two cores are enough for two",
     )
-    made.add_argument(
+    parser.add_argument(
         "--on", nargs="+", default=[], metavar="NODE", help="nodes to use of a cluster that is up"
     )
-    made.add_argument(
+    parser.add_argument(
         "--kubernetes",
         default=os.environ.get("K8S") or None,
         metavar="LINE",
         help="1.37, 1.36; K8S says the same",
     )
-    made.add_argument("-o", "--output", choices=("text", "markdown", "json"), default="text")
-    made.add_argument("--keep", type=Path, metavar="FILE", help="keep the results there as well")
-    made.add_argument("--list", action="store_true", help="say what there is, and end")
-    return made
+    parser.add_argument("-o", "--output", choices=("text", "markdown", "json"), default="text")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="keep the results there as well")
+    parser.add_argument("--list", action="store_true", help="say what there is, and end")
+    return parser
 
 
 def _say(text: str) -> None:

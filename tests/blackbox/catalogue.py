@@ -40,7 +40,7 @@ class Case:
 
     def order(self) -> tuple[int, ...]:
         """Return the sort key."""
-        return tuple(int(one) for one in re.findall(r"\d+", self.number))
+        return tuple(int(match) for match in re.findall(r"\d+", self.number))
 
 
 def case(
@@ -50,8 +50,8 @@ def case(
 
     def marked(test: Test) -> Test:
         mark = pytest.mark.case(number=number, origin=origin, needs=needs, since=since)
-        made: Test = mark(test)
-        return made
+        created: Test = mark(test)
+        return created
 
     return marked
 
@@ -60,30 +60,32 @@ def of(test: object, file: Path) -> Case | None:
     """The case that a test function is."""
     for mark in getattr(test, "pytestmark", ()):
         if mark.name == "case":
-            told = mark.kwargs
+            kwargs = mark.kwargs
             title = getattr(test, "__name__", "").removeprefix("test_").replace("_", " ")
-            needs = tuple(str(one) for one in told["needs"])
-            return Case(told["number"], told["origin"], title, needs, told["since"], file)
+            needs = tuple(str(need) for need in kwargs["needs"])
+            return Case(kwargs["number"], kwargs["origin"], title, needs, kwargs["since"], file)
     return None
 
 
 def load() -> list[Case]:
     """All cases, in order."""
-    found: list[Case] = []
+    cases: list[Case] = []
     for file in sorted(CASES.glob("test_*.py")):
         module = importlib.import_module(f"tests.blackbox.cases.{file.stem}")
-        tests = (one for _, one in inspect.getmembers(module, inspect.isfunction))
-        found += [one for test in tests if (one := of(test, file)) is not None]
-    return sorted(found, key=Case.order)
+        tests = (
+            function_type for _, function_type in inspect.getmembers(module, inspect.isfunction)
+        )
+        cases += [item for test in tests if (item := of(test, file)) is not None]
+    return sorted(cases, key=Case.order)
 
 
 def chosen(cases: Iterable[Case], words: Iterable[str]) -> Iterator[Case]:
     """Yield the cases of the groups and numbers named; all where none is. Raises LookupError."""
-    known, wanted = list(cases), [one.upper() for one in words]
-    for word in wanted:
-        if not any(word in {one.number, one.group} for one in known):
-            groups = sorted({one.group for one in known}, key=lambda one: int(one[3:]))
+    existing, expected = list(cases), [word.upper() for word in words]
+    for word in expected:
+        if not any(word in {item.number, item.group} for item in existing):
+            groups = sorted({item.group for item in existing}, key=lambda name: int(name[3:]))
             raise LookupError(f"--cases {word}: no such case; expected one of {', '.join(groups)}")
-    for one in known:
-        if not wanted or one.number in wanted or one.group in wanted:
-            yield one
+    for entry in existing:
+        if not expected or entry.number in expected or entry.group in expected:
+            yield entry

@@ -43,31 +43,33 @@ class Report:
     @property
     def good(self) -> bool:
         """Return whether no case failed."""
-        return not any(one.outcome is Outcome.FAILED for one in self.results)
+        return not any(result.outcome is Outcome.FAILED for result in self.results)
 
     def summary(self) -> str:
         """One line."""
-        counts = Counter(one.outcome for one in self.results)
-        told = ", ".join(f"{counts[one]} {one}" for one in Outcome)
-        return f"{self.subject} on Kubernetes {self.kubernetes}: {told}"
+        counts = Counter(result.outcome for result in self.results)
+        joined = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome)
+        return f"{self.subject} on Kubernetes {self.kubernetes}: {joined}"
 
     def text(self) -> str:
         """A table for a terminal."""
         rows = [("case", "result", "s", "what is shown"), *map(_row, self.results)]
-        widths = [max(len(row[at]) for row in rows) for at in range(3)]
+        widths = [max(len(row[index]) for row in rows) for index in range(3)]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, (*widths, 0), strict=True))
             for row in rows
         ]
-        told = [_indented(one) for one in self.results if one.outcome is Outcome.FAILED]
-        return "\n".join((*(line.rstrip() for line in lines), *told, self.summary()))
+        indenteds = [
+            _indented(result) for result in self.results if result.outcome is Outcome.FAILED
+        ]
+        return "\n".join((*(line.rstrip() for line in lines), *indenteds, self.summary()))
 
     def markdown(self) -> str:
         """A table for a page."""
         head = ("| Case | Upstream's name | Result | Seconds |", "|---|---|---|---|")
         rows = (
-            f"| {one.number} | {one.origin} | {_told(one)} | {one.seconds:.0f} |"
-            for one in self.results
+            f"| {result.number} | {result.origin} | {_told(result)} | {result.seconds:.0f} |"
+            for result in self.results
         )
         return "\n".join((*head, *rows, "", self.summary()))
 
@@ -77,21 +79,21 @@ class Report:
             "subject": self.subject,
             "kubernetes": self.kubernetes,
             "good": self.good,
-            "cases": [dataclasses.asdict(one) for one in self.results],
+            "cases": [dataclasses.asdict(result) for result in self.results],
         }
 
 
-def _row(one: Result) -> tuple[str, str, str, str]:
-    return one.number, str(one.outcome), f"{one.seconds:.0f}", one.title
+def _row(result: Result) -> tuple[str, str, str, str]:
+    return result.number, str(result.outcome), f"{result.seconds:.0f}", result.title
 
 
-def _told(one: Result) -> str:
-    return f"skipped: {one.detail}" if one.outcome is Outcome.SKIPPED else str(one.outcome)
+def _told(result: Result) -> str:
+    return f"skipped: {result.detail}" if result.outcome is Outcome.SKIPPED else str(result.outcome)
 
 
-def _indented(one: Result) -> str:
-    lines = one.detail.splitlines() or [""]
-    return f"{one.number} {one.title}\n" + "\n".join(f"    {line}" for line in lines)
+def _indented(result: Result) -> str:
+    lines = result.detail.splitlines() or [""]
+    return f"{result.number} {result.title}\n" + "\n".join(f"    {line}" for line in lines)
 
 
 def read(
@@ -103,20 +105,27 @@ def read(
     """
     noted: dict[str, Mapping[str, Any]] = {}
     for line in lines:
-        one = json.loads(line)
-        noted[one["number"]] = one
-    found = []
+        document_value = json.loads(line)
+        noted[document_value["number"]] = document_value
+    results = []
     for case in cases:
-        told = noted.get(case.number)
-        if told is None and not whole:
+        document = noted.get(case.number)
+        if document is None and not whole:
             continue
-        if told is None:
-            told = {"outcome": "failed", "seconds": 0.0, "detail": "the case told no result"}
-        outcome = Outcome(told["outcome"])
-        found.append(
-            Result(case.number, case.origin, case.title, outcome, told["seconds"], told["detail"])
+        if document is None:
+            document = {"outcome": "failed", "seconds": 0.0, "detail": "the case told no result"}
+        outcome = Outcome(document["outcome"])
+        results.append(
+            Result(
+                case.number,
+                case.origin,
+                case.title,
+                outcome,
+                document["seconds"],
+                document["detail"],
+            )
         )
-    return tuple(found)
+    return tuple(results)
 
 
 def keep(path: Path, report: Report, commit: str) -> None:
@@ -124,22 +133,26 @@ def keep(path: Path, report: Report, commit: str) -> None:
 
     Cases that were not run this time keep what is known of them.
     """
-    kept = json.loads(path.read_text()) if path.exists() else {}
-    place = kept.setdefault(report.subject, {}).setdefault(report.kubernetes, {})
-    for one in report.results:
-        entry = {**dataclasses.asdict(one), "seconds": round(one.seconds, 1), "commit": commit}
-        if one.outcome is Outcome.PASSED:
+    document = json.loads(path.read_text()) if path.exists() else {}
+    entry_value = document.setdefault(report.subject, {}).setdefault(report.kubernetes, {})
+    for result in report.results:
+        entry = {
+            **dataclasses.asdict(result),
+            "seconds": round(result.seconds, 1),
+            "commit": commit,
+        }
+        if result.outcome is Outcome.PASSED:
             del entry["detail"]
-        place[one.number] = entry
+        entry_value[result.number] = entry
     ordered = {
         subject: {line: _ordered(cases) for line, cases in sorted(lines.items())}
-        for subject, lines in sorted(kept.items())
+        for subject, lines in sorted(document.items())
     }
     path.write_text(json.dumps(ordered, indent=2) + "\n")
 
 
 def _ordered(cases: Mapping[str, Any]) -> dict[str, Any]:
     def order(number: str) -> tuple[int, ...]:
-        return tuple(int(one) for one in number.removeprefix("BB-").split("."))
+        return tuple(int(word) for word in number.removeprefix("BB-").split("."))
 
     return {number: cases[number] for number in sorted(cases, key=order)}

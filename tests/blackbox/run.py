@@ -37,41 +37,41 @@ class Asked:
     names: tuple[str, ...] = ()
 
 
-def go(asked: Asked, say: Say) -> report.Report:
+def go(request: Asked, say: Say) -> report.Report:
     """Run the cases. Raises BadSubjectError, ClusterError."""
-    tried = subject.read(asked.file)
-    with _cluster(asked, say) as cluster, tempfile.TemporaryDirectory(prefix="bb") as folder:
-        for one in (tried, subject.read(NEIGHBOUR)):
-            _apply(one, (asked.file if one is tried else NEIGHBOUR).parent)
-        done = _run_all(asked, _nodes(asked, cluster), Path(folder), say)
+    tried = subject.read(request.file)
+    with _cluster(request, say) as cluster, tempfile.TemporaryDirectory(prefix="bb") as folder:
+        for item in (tried, subject.read(NEIGHBOUR)):
+            _apply(item, (request.file if item is tried else NEIGHBOUR).parent)
+        done = _run_all(request, _nodes(request, cluster), Path(folder), say)
         return report.Report(tried.name, cluster.kubernetes, done)
 
 
-def _nodes(asked: Asked, cluster: api.Cluster) -> tuple[str, ...]:
-    for name in asked.names:
+def _nodes(request: Asked, cluster: api.Cluster) -> tuple[str, ...]:
+    for name in request.names:
         if name not in cluster.nodes():
-            told = ", ".join(cluster.nodes())
-            raise errors.ClusterError(f"--on {name}: no such node; expected one of {told}")
-    return asked.names or cluster.nodes()[: asked.nodes]
+            joined = ", ".join(cluster.nodes())
+            raise errors.ClusterError(f"--on {name}: no such node; expected one of {joined}")
+    return request.names or cluster.nodes()[: request.nodes]
 
 
 @contextlib.contextmanager
-def _cluster(asked: Asked, say: Say) -> Iterator[api.Cluster]:
+def _cluster(request: Asked, say: Say) -> Iterator[api.Cluster]:
     """The one that is up without a driver, or one for this run."""
-    line = versions.load().line(asked.line)
+    line = versions.load().line(request.line)
     try:
-        found, ours = api.Cluster.load(ROOT), False
+        cluster, ours = api.Cluster.load(ROOT), False
     except errors.ClusterError:
         say(f"A cluster of Kubernetes {line} comes up")
-        _hack("up", "--nodes", str(asked.nodes), "--driver", "none", "--kubernetes", line)
-        found, ours = api.Cluster.load(ROOT), True
-    if found.kubernetes != line or found.driver is not state.Driver.NONE:
+        _hack("up", "--nodes", str(request.nodes), "--driver", "none", "--kubernetes", line)
+        cluster, ours = api.Cluster.load(ROOT), True
+    if cluster.kubernetes != line or cluster.driver is not state.Driver.NONE:
         raise errors.ClusterError(
-            f"a cluster of Kubernetes {found.kubernetes} with the driver as {found.driver} is up; "
-            f"expected {line} with none: end it first, make cluster-down"
+            f"a cluster of Kubernetes {cluster.kubernetes} with the driver as {cluster.driver} "
+            f"is up; expected {line} with none: end it first, make cluster-down"
         )
     try:
-        yield found
+        yield cluster
     finally:
         if ours:
             _hack("down")
@@ -88,11 +88,11 @@ def _hack(*words: str) -> None:
         raise errors.ClusterError(f"hack.cluster {words[0]} ended with {done.returncode}")
 
 
-def _apply(one: subject.Subject, folder: Path) -> None:
+def _apply(item: subject.Subject, folder: Path) -> None:
     """Have the subject's objects in the cluster."""
-    texts = [(folder / name).read_text() for name in one.cluster.manifests]
-    if one.cluster.objects:
-        words = subject.filled(one.cluster.objects, {"python": sys.executable})
+    texts = [(folder / name).read_text() for name in item.cluster.manifests]
+    if item.cluster.objects:
+        words = subject.filled(item.cluster.objects, {"python": sys.executable})
         texts.append(shell.run(words, cwd=ROOT, timeout=120))
     flags = ("--server-side", "--force-conflicts", "--field-manager=blackbox")
     for text in texts:
@@ -100,59 +100,61 @@ def _apply(one: subject.Subject, folder: Path) -> None:
 
 
 def _run_all(
-    asked: Asked, nodes: Sequence[str], folder: Path, say: Say
+    request: Asked, nodes: Sequence[str], folder: Path, say: Say
 ) -> tuple[report.Result, ...]:
     """The results; of a run that is broken off, those that there are."""
-    groups = turns.Turns((one.group for one in asked.cases), len(nodes))
+    groups = turns.Turns((case.group for case in request.cases), len(nodes))
     over = threading.Event()
     out = folder / "results"
     out.touch()
 
     def work(node: str) -> None:
-        at = session.Session(str(asked.file), node, str(out))
+        position = session.Session(str(request.file), node, str(out))
         group = groups.next()
         while group is not None and not over.is_set():
-            _run_group(asked, group, at, say, over)
+            _run_group(request, group, position, say, over)
             group = groups.next(group)
 
     workers = [threading.Thread(target=work, args=(node,)) for node in nodes]
-    for one in workers:
-        one.start()
+    for worker in workers:
+        worker.start()
     try:
-        for one in workers:
-            one.join()
+        for worker in workers:
+            worker.join()
     except KeyboardInterrupt:
         say("Broken off: what is done is told")
         over.set()
-        for one in workers:
-            one.join()
+        for worker in workers:
+            worker.join()
     lines = out.read_text().splitlines()
-    return report.read(lines, asked.cases, whole=not over.is_set())
+    return report.read(lines, request.cases, whole=not over.is_set())
 
 
 def _run_group(
-    asked: Asked, group: str, told: session.Session, say: Say, over: threading.Event
+    request: Asked, group: str, reported: session.Session, say: Say, over: threading.Event
 ) -> None:
-    cases = [one for one in asked.cases if one.group == group]
-    given = session.Session(told.subject, told.node, told.out, tuple(one.number for one in cases))
-    log = WHERE.logs / f"blackbox-{asked.file.stem}-{group}.log"
-    say(f"{group}: {len(cases)} cases on {told.node}; {log.relative_to(ROOT)}")
-    files = sorted({str(one.file) for one in cases})
+    cases = [case for case in request.cases if case.group == group]
+    values = session.Session(
+        reported.subject, reported.node, reported.out, tuple(case.number for case in cases)
+    )
+    log = WHERE.logs / f"blackbox-{request.file.stem}-{group}.log"
+    say(f"{group}: {len(cases)} cases on {reported.node}; {log.relative_to(ROOT)}")
+    files = sorted({str(case.file) for case in cases})
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:randomly", *files]
     with log.open("w") as file:
         try:
-            done = _wait(command, given, file, over)
+            done = _wait(command, values, file, over)
         except subprocess.TimeoutExpired:
             done = -1
     say(f"{group}: {'done' if done == 0 else 'not all passed'}")
 
 
 def _wait(
-    command: Sequence[str], given: session.Session, log: TextIO, over: threading.Event
+    command: Sequence[str], values: session.Session, log: TextIO, over: threading.Event
 ) -> int:
     """The group's exit code; what is broken off ends the group. Raises TimeoutExpired."""
     with subprocess.Popen(
-        command, cwd=ROOT, env=given.environment(), stdout=log, stderr=subprocess.STDOUT
+        command, cwd=ROOT, env=values.environment(), stdout=log, stderr=subprocess.STDOUT
     ) as process:
         for _ in range(_GROUP_S):
             with contextlib.suppress(subprocess.TimeoutExpired):

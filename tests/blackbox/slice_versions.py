@@ -7,14 +7,14 @@ from tests.blackbox.ground import seat
 
 def written(here: seat.Seat) -> dict[str, tuple[str, str]]:
     """UID and resourceVersion of each slice."""
-    metas = (one["metadata"] for one in here.slices())
-    return {meta["name"]: (meta["uid"], meta["resourceVersion"]) for meta in metas}
+    metadata = (slice_["metadata"] for slice_ in here.slices())
+    return {meta["name"]: (meta["uid"], meta["resourceVersion"]) for meta in metadata}
 
 
 def settled(here: seat.Seat) -> dict[str, tuple[str, str]]:
     """Same as `written`, once nothing has been written for a while."""
-    before: dict[str, tuple[str, str]] = {}
-    while (now := written(here)) != before:
-        before = now
+    previous: dict[str, tuple[str, str]] = {}
+    while (now := written(here)) != previous:
+        previous = now
         time.sleep(4)
     return now

@@ -50,8 +50,8 @@ TABLES = {
 class BadSubjectError(Exception):
     """A subject file that cannot be used."""
 
-    def __init__(self, where: str, problem: str, expected: str) -> None:
-        super().__init__(f"{where}: {problem}; expected {expected}")
+    def __init__(self, location: str, problem: str, expected: str) -> None:
+        super().__init__(f"{location}: {problem}; expected {expected}")
 
 
 class _Table(pydantic.BaseModel):
@@ -161,21 +161,21 @@ class Subject(_Table):
 
     def commands(self) -> Mapping[str, Sequence[str]]:
         """Every command of the file, by where it stands."""
-        found: dict[str, Sequence[str]] = {
+        result: dict[str, Sequence[str]] = {
             "cluster.objects": self.cluster.objects,
             "plugin.command": self.plugin.command,
             "plugin.instance": self.plugin.instance,
             "plugin.broken": self.plugin.broken,
         }
-        for number, one in enumerate(self.node.setup):
-            found[f"node.setup[{number}]"] = one
-        for number, one in enumerate(self.node.reboot):
-            found[f"node.reboot[{number}]"] = one
-        for name, one in self.node.companions.items():
-            found[f"node.companions.{name}"] = one
+        for number, names in enumerate(self.node.setup):
+            result[f"node.setup[{number}]"] = names
+        for number, names in enumerate(self.node.reboot):
+            result[f"node.reboot[{number}]"] = names
+        for name, names in self.node.companions.items():
+            result[f"node.companions.{name}"] = names
         if self.health is not None:
-            found["health.fail"], found["health.heal"] = self.health.fail, self.health.heal
-        return found
+            result["health.fail"], result["health.heal"] = self.health.fail, self.health.heal
+        return result
 
 
 PLACES: Mapping[str, str] = {
@@ -207,11 +207,11 @@ def read(path: Path) -> Subject:
     except (OSError, UnicodeDecodeError) as e:
         raise BadSubjectError(str(path), f"cannot be read ({e})", "a subject file") from e
     try:
-        found = tomllib.loads(text)
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
         raise BadSubjectError(str(path), str(e), "TOML") from e
     try:
-        subject = Subject.model_validate(found)
+        subject = Subject.model_validate(document)
     except pydantic.ValidationError as e:
         _refuse(path, e)
     _check(path, subject)
@@ -220,21 +220,21 @@ def read(path: Path) -> Subject:
 
 def _refuse(path: Path, problem: pydantic.ValidationError) -> NoReturn:
     first = problem.errors()[0]
-    at = ".".join(map(str, first["loc"]))
+    joined = ".".join(map(str, first["loc"]))
     if first["type"] == "missing":
-        raise BadSubjectError(f"{path}: {at}", "is missing", "a value")
+        raise BadSubjectError(f"{path}: {joined}", "is missing", "a value")
     if first["type"] == "extra_forbidden":
-        raise BadSubjectError(f"{path}: {at}", "is unknown", "one of the keys of the page")
-    given = repr(first["input"])
-    raise BadSubjectError(f"{path}: {at}", f"{given} will not do", first["msg"])
+        raise BadSubjectError(f"{path}: {joined}", "is unknown", "one of the keys of the page")
+    text = repr(first["input"])
+    raise BadSubjectError(f"{path}: {joined}", f"{text} will not do", first["msg"])
 
 
 def _check(path: Path, subject: Subject) -> None:
-    for where, words in subject.commands().items():
-        for name in (name for word in words for name in _names(path, where, word)):
+    for key, words in subject.commands().items():
+        for name in (name for word in words for name in _names(path, key, word)):
             if name not in PLACES:
                 raise BadSubjectError(
-                    f"{path}: {where}", f"{{{name}}} is unknown", f"one of {', '.join(PLACES)}"
+                    f"{path}: {key}", f"{{{name}}} is unknown", f"one of {', '.join(PLACES)}"
                 )
     for feature, table in TABLES.items():
         if feature in subject.offers and getattr(subject, table) is None:
@@ -247,11 +247,11 @@ def _check(path: Path, subject: Subject) -> None:
         )
 
 
-def _names(path: Path, where: str, word: str) -> list[str]:
+def _names(path: Path, location: str, word: str) -> list[str]:
     try:
         return [name for _, name, _, _ in string.Formatter().parse(word) if name is not None]
     except ValueError as e:
-        raise BadSubjectError(f"{path}: {where}", f"{word!r}: {e}", "braces in pairs") from e
+        raise BadSubjectError(f"{path}: {location}", f"{word!r}: {e}", "braces in pairs") from e
 
 
 def filled(words: Sequence[str], places: Mapping[str, object]) -> tuple[str, ...]:

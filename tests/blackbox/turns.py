@@ -25,14 +25,14 @@ class Turns:
         if last in FAILING:
             return None
         with self._lock:
-            kept = FAILING if self._nodes == 1 else frozenset[str]()
-            found = next((one for one in self._left if one not in kept), None)
-            found = found or next(iter(self._left), None)
-            if found is None:
+            failing = FAILING if self._nodes == 1 else frozenset[str]()
+            text = next((name for name in self._left if name not in failing), None)
+            text = text or next(iter(self._left), None)
+            if text is None:
                 return None
-            self._left.remove(found)
-            self._nodes -= found in FAILING
-            return found
+            self._left.remove(text)
+            self._nodes -= text in FAILING
+            return text
 
 
 def _weight(group: str) -> int:

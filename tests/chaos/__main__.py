@@ -28,16 +28,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run, judge, record."""
     chosen = _parser().parse_args(arguments)
     try:
-        found = tuple(_faults(chosen))
+        faults = tuple(_faults(chosen))
     except (errors.BadInput, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
     signal.signal(signal.SIGTERM, end)
     KEEP.mkdir(parents=True, exist_ok=True)
-    (KEEP / f"{chosen.seed}.jsonl").write_text(draw.render(found))
-    asked = run.Asked(chosen.seed, found, chosen.stop_at_first, KEEP, load.Measure(chosen.pods))
+    (KEEP / f"{chosen.seed}.jsonl").write_text(draw.render(faults))
+    request = run.Asked(chosen.seed, faults, chosen.stop_at_first, KEEP, load.Measure(chosen.pods))
     try:
-        return chaos(asked, record_it=len(found) >= FAULTS)
+        return chaos(request, record_it=len(faults) >= FAULTS)
     except cluster_errors.ClusterError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
@@ -46,18 +46,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def chaos(asked: run.Asked, *, record_it: bool) -> int:
+def chaos(request: run.Asked, *, record_it: bool) -> int:
     """One run; its figures are kept with `record_it`."""
     with cluster() as up, tempfile.TemporaryDirectory() as folder:
-        with world.opened(up, Path(folder)) as of:
-            one = run.Run(of, asked, say)
+        with world.opened(up, Path(folder)) as opened:
+            item = run.Run(opened, request, say)
             try:
-                one.go()
+                item.go()
             finally:
-                say(one.book.text())
+                say(item.book.text())
         if record_it:
-            say(f"written to {record.write('chaos', one.book.figures()).relative_to(world.ROOT)}")
-    return 0 if one.book.good else 1
+            say(f"written to {record.write('chaos', item.book.figures()).relative_to(world.ROOT)}")
+    return 0 if item.book.good else 1
 
 
 @contextlib.contextmanager
@@ -88,18 +88,20 @@ def _faults(chosen: argparse.Namespace) -> Iterator[draw.Fault]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m tests.chaos", description=(__doc__ or "").splitlines()[0]
     )
-    made.add_argument("--faults", type=int, default=FAULTS, help="how many")
-    made.add_argument("--seed", type=int, default=SEED, help="draws faults and pods")
-    made.add_argument("--from", type=int, default=0, dest="first", help="the first fault's number")
-    made.add_argument("--only", default="", help="kinds of faults, with commas between")
-    made.add_argument("--replay", default="", help="a file of faults, as a run has written it")
-    made.add_argument("--pods", type=int, default=AT_ONCE, help="how many pods at once")
-    made.add_argument("--stop-at-first", action="store_true", help="end with the first breach")
-    made.add_argument("--quick", action="store_true", help="a dozen; nothing is recorded")
-    return made
+    parser.add_argument("--faults", type=int, default=FAULTS, help="how many")
+    parser.add_argument("--seed", type=int, default=SEED, help="draws faults and pods")
+    parser.add_argument(
+        "--from", type=int, default=0, dest="first", help="the first fault's number"
+    )
+    parser.add_argument("--only", default="", help="kinds of faults, with commas between")
+    parser.add_argument("--replay", default="", help="a file of faults, as a run has written it")
+    parser.add_argument("--pods", type=int, default=AT_ONCE, help="how many pods at once")
+    parser.add_argument("--stop-at-first", action="store_true", help="end with the first breach")
+    parser.add_argument("--quick", action="store_true", help="a dozen; nothing is recorded")
+    return parser
 
 
 def say(line: str) -> None:

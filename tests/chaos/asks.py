@@ -76,16 +76,16 @@ class Ask:
 def asks(seed: int) -> Iterator[Ask]:
     """Works one after the other, without end."""
     numbers = random.Random(f"{seed}/load")  # noqa: S311 - no secret
-    made = 0
+    number = 0
     while True:
-        made += 1
+        number += 1
         form = numbers.choices(list(Form), (45, 30, 12, 6, 7))[0]
         face = numbers.choices(list(_CLASS), (30, 30, 25, 15))[0]
         if form in {Form.GANG, Form.ADMIN}:
             face = "whole"
         many = face == "whole" and form not in {Form.GANG, Form.ADMIN}
         yield Ask(
-            name=f"w{made:05d}",
+            name=f"w{number:05d}",
             form=form,
             face=face,
             count=numbers.choice((1, 1, 1, 2, 4)) if many else 1,

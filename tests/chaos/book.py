@@ -49,7 +49,7 @@ class Book:
     @property
     def faults(self) -> int:
         """Return how many were done."""
-        return sum(len(one) for one in self.recoveries.values())
+        return sum(len(recovery) for recovery in self.recoveries.values())
 
     @property
     def good(self) -> bool:
@@ -73,7 +73,7 @@ class Book:
             f"connections that broke without a plan: {dict(self.cut.most_common(6))}",
             f"errors logged within faults: {dict(self.errors.most_common(12))}",
             f"errors logged beside faults: {dict(self.calm.most_common(12))}",
-            *(f"BROKEN: {one.text}" for one in self.broken),
+            *(f"BROKEN: {broken.text}" for broken in self.broken),
             "good" if self.good else f"NOT GOOD: {len(self.broken)} breaches",
         ]
         return "\n".join(lines)

@@ -14,10 +14,10 @@ _SOURCE = Path(__file__).with_name("clock.c")
 
 def library(folder: Path) -> Path:
     """Built into a folder."""
-    made = folder / "clock.so"
+    path = folder / "clock.so"
     words = ("-O2", "-Wall", "-Werror", "-shared", "-fPIC")
-    subprocess.run(["gcc", *words, "-o", str(made), str(_SOURCE)], check=True)
-    return made
+    subprocess.run(["gcc", *words, "-o", str(path), str(_SOURCE)], check=True)
+    return path
 
 
 class Faked:

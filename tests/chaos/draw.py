@@ -117,29 +117,29 @@ def _fault(seed: int, number: int, kind: Kind) -> Fault:
     )
 
 
-def render(found: Iterable[Fault]) -> str:
+def render(results: Iterable[Fault]) -> str:
     """One line of JSON a fault: what `parse` reads."""
-    return "".join(f"{json.dumps(asdict(one))}\n" for one in found)
+    return "".join(f"{json.dumps(asdict(result))}\n" for result in results)
 
 
-def parse(text: str, where: str) -> tuple[Fault, ...]:
+def parse(text: str, location: str) -> tuple[Fault, ...]:
     """Faults as `render` wrote them. Raises BadInput, with the line."""
-    found = []
+    results = []
     for number, line in enumerate(text.splitlines(), 1):
         try:
             raw = json.loads(line)
-            found.append(Fault(**{**raw, "kind": Kind(raw["kind"])}))
+            results.append(Fault(**{**raw, "kind": Kind(raw["kind"])}))
         except (ValueError, TypeError, KeyError) as error:
             problem = f"is no fault: {error}"
             expected = "a line that a run has written: faults.jsonl"
-            raise errors.BadInput(f"{where}:{number}", problem, expected) from error
-    return tuple(found)
+            raise errors.BadInput(f"{location}:{number}", problem, expected) from error
+    return tuple(results)
 
 
 def kinds(text: str) -> frozenset[Kind]:
     """Kinds by their names, with commas between. Raises BadInput."""
-    names = [one.strip() for one in text.split(",") if one.strip()]
-    wrong = [one for one in names if one not in set(Kind)]
+    names = [word.strip() for word in text.split(",") if word.strip()]
+    wrong = [name for name in names if name not in set(Kind)]
     if wrong or not names:
         raise errors.BadInput("--only", f"{', '.join(wrong) or 'nothing'}", ", ".join(Kind))
-    return frozenset(Kind(one) for one in names)
+    return frozenset(Kind(name) for name in names)

@@ -17,8 +17,8 @@ DEAD_S = 3600.0
 class Gatherer:
     """Used by one thread."""
 
-    def __init__(self, of: world.World, work: load.Load) -> None:
-        self._world = of
+    def __init__(self, source: world.World, work: load.Load) -> None:
+        self._world = source
         self._load = work
         self._where = layout.Layout(world.ROOT)
 
@@ -28,38 +28,38 @@ class Gatherer:
         # Hardware and records before the API: what the API has let go may still be on the node,
         # and never the other way round.
         return seen.World(
-            nodes=tuple(one.look() for one in self._world.nodes),
+            nodes=tuple(node.look() for node in self._world.nodes),
             pods=self._load.pods(),
-            claims=tuple(claims.parse(one) for one in kube.list(gvr.RESOURCE_CLAIMS).items),
+            claims=tuple(claims.parse(item) for item in kube.list(gvr.RESOURCE_CLAIMS).items),
             slices=tuple(
-                slices.parse(one)
-                for one in kube.list(
+                slices.parse(item)
+                for item in kube.list(
                     gvr.RESOURCE_SLICES, field_selector=f"spec.driver={names.DRIVER}"
                 ).items
             ),
             conditions=self.readiness(),
             lease_age_s=self._lease_age(),
             nodes_ready=frozenset(
-                one["metadata"]["name"] for one in kube.list(gvr.NODES).items if _is_ready(one)
+                item["metadata"]["name"] for item in kube.list(gvr.NODES).items if _is_ready(item)
             ),
         )
 
     def conditions(self) -> dict[str, str]:
         """Each component's, by name and node."""
-        found = {}
+        result = {}
         for component, node in store.running(self._where).components():
             name = component if node is None else f"{component}.{node}"
-            found[name] = control.condition(self._where, component, node)
-        return found
+            result[name] = control.condition(self._where, component, node)
+        return result
 
     def readiness(self) -> dict[str, str]:
         """Same as `conditions`, and of ours that run also whether they are ready."""
-        found = self.conditions()
+        conditions = self.conditions()
         for side, component in itertools.product(self._world.nodes, world.OURS):
             name = f"{component}.{side.name}"
-            if found[name] == "running" and not self._world.is_ready(component, side.name):
-                found[name] = "not ready"
-        return found
+            if conditions[name] == "running" and not self._world.is_ready(component, side.name):
+                conditions[name] = "not ready"
+        return conditions
 
     def _lease_age(self) -> float:
         """Clocks that were stepped may have it in the future: that is as old."""
@@ -69,7 +69,7 @@ class Gatherer:
             return DEAD_S
         spec: Any = lease["spec"]
         holder = str(spec.get("holderIdentity") or "")
-        own = next((one for one in world.CONTROLLERS if holder.startswith(one)), "")
+        own = next((name for name in world.CONTROLLERS if holder.startswith(name)), "")
         if not own or self._world.died.get(own, 0.0) > _moment(spec.get("acquireTime")):
             return DEAD_S
         return abs(self._world.time.now().timestamp() - _moment(spec.get("renewTime")))
@@ -81,4 +81,6 @@ def _moment(text: str | None) -> float:
 
 def _is_ready(node: gvr.Object) -> bool:
     conditions = node.get("status", {}).get("conditions", ())
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )

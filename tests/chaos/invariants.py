@@ -75,11 +75,11 @@ class Baseline:
     devices: Mapping[str, frozenset[str]]
 
 
-def problems(world: seen.World, of: Baseline) -> Iterator[Problem]:
+def problems(world: seen.World, baseline: Baseline) -> Iterator[Problem]:
     """Everything that does not hold now."""
     yield from processes(world)
     yield from leader(world)
-    yield from published(world, of)
+    yield from published(world, baseline)
     yield from pods(world)
     for node in world.nodes:
         for rule in (overlaps, specs, mig, modes, turns, daemons, left_over):
@@ -100,25 +100,25 @@ def leader(world: seen.World) -> Iterator[Problem]:
         yield Problem(Rule.LEADER, "Lease", f"not renewed for {world.lease_age_s:.0f} s")
 
 
-def published(world: seen.World, of: Baseline) -> Iterator[Problem]:
+def published(world: seen.World, baseline: Baseline) -> Iterator[Problem]:
     """Nodes are Ready, and publish what they have, whole and without taints of ill health."""
-    for node, wanted in of.devices.items():
+    for node, expected in baseline.devices.items():
         if node not in world.nodes_ready:
             yield Problem(Rule.NODE, node)
-        mine = [one for one in world.slices if one.node == node]
-        newest = max((one.generation for one in mine), default=0)
-        mine = [one for one in mine if one.generation == newest]
-        there = {device.name for one in mine for device in one.devices}
-        if there != wanted or any(one.slice_count != len(mine) for one in mine):
-            yield Problem(Rule.SLICES, node, _differ(there, wanted))
+        mine = [slice_ for slice_ in world.slices if slice_.node == node]
+        newest = max((item.generation for item in mine), default=0)
+        mine = [item for item in mine if item.generation == newest]
+        device_names = {device.name for item in mine for device in item.devices}
+        if device_names != expected or any(item.slice_count != len(mine) for item in mine):
+            yield Problem(Rule.SLICES, node, _differ(device_names, expected))
         yield from _tainted(node, mine)
 
 
 def _tainted(node: str, mine: Iterable[slices.Slice]) -> Iterator[Problem]:
     ill = {
         f"{taint.key}={taint.value}"
-        for one in mine
-        for device in one.devices
+        for item in mine
+        for device in item.devices
         for taint in device.taints
         if taint.key not in names.NO_FAULTS
     }
@@ -126,8 +126,8 @@ def _tainted(node: str, mine: Iterable[slices.Slice]) -> Iterator[Problem]:
         yield Problem(Rule.TAINTS, f"{node} {taint}")
 
 
-def _differ(there: Iterable[str], wanted: Iterable[str]) -> str:
-    more, less = sorted({*there} - {*wanted}), sorted({*wanted} - {*there})
+def _differ(texts: Iterable[str], expected: Iterable[str]) -> str:
+    more, less = sorted({*texts} - {*expected}), sorted({*expected} - {*texts})
     return f"{len(less)} missing {less[:2]}, {len(more)} too many {more[:2]}"
 
 
@@ -143,26 +143,26 @@ def pods(world: seen.World) -> Iterator[Problem]:
 def overlaps(node: seen.Node) -> Iterator[Problem]:
     """No part of a GPU is in two claims' records."""
     memory = {gpu.uuid: gpu.memory for gpu in node.gpus}
-    units = [(one, unit) for one in node.held for unit in one.units]
+    units = [(held, unit) for held in node.held for unit in held.units]
     units.sort(key=lambda pair: (pair[1].gpu, pair[0].uid))
     for gpu, group in itertools.groupby(units, key=lambda pair: pair[1].gpu):
         on_it = list(group)
-        for (one, mine), (other, theirs) in itertools.combinations(on_it, 2):
-            if one.uid != other.uid and _collide(mine, theirs):
-                words = f"{one.name} and {other.name}: {mine} and {theirs}"
-                yield Problem(Rule.OVERLAP, f"{node.name} {gpu} {one.uid} {other.uid}", words)
+        for (item, mine), (other, theirs) in itertools.combinations(on_it, 2):
+            if item.uid != other.uid and _collide(mine, theirs):
+                words = f"{item.name} and {other.name}: {mine} and {theirs}"
+                yield Problem(Rule.OVERLAP, f"{node.name} {gpu} {item.uid} {other.uid}", words)
         yield from _too_much(node.name, memory.get(gpu, 0), [unit for _, unit in on_it])
 
 
-def _collide(one: seen.Unit, other: seen.Unit) -> bool:
-    if one.whole or other.whole or one.sharing != other.sharing:
+def _collide(unit: seen.Unit, other: seen.Unit) -> bool:
+    if unit.whole or other.whole or unit.sharing != other.sharing:
         return True
-    return bool(one.slices & other.slices)
+    return bool(unit.slices & other.slices)
 
 
 def _too_much(node: str, memory: int, units: list[seen.Unit]) -> Iterator[Problem]:
-    shares = [one for one in units if one.sharing]
-    taken, compute = sum(one.memory for one in shares), sum(one.compute for one in shares)
+    shares = [unit for unit in units if unit.sharing]
+    taken, compute = sum(share.memory for share in shares), sum(share.compute for share in shares)
     if shares and ((memory and taken > memory) or compute > FULL_COMPUTE):
         words = f"{taken} of {memory} bytes, {compute} percent"
         yield Problem(Rule.OVERLAP, f"{node} {shares[0].gpu} shares", words)
@@ -170,8 +170,8 @@ def _too_much(node: str, memory: int, units: list[seen.Unit]) -> Iterator[Proble
 
 def specs(node: seen.Node) -> Iterator[Problem]:
     """Yield records without a CDI spec, and specs without a record."""
-    done = {one.uid for one in node.held if one.done}
-    for uid in sorted(done ^ (node.specs - {one.uid for one in node.held if not one.done})):
+    done = {held.uid for held in node.held if held.done}
+    for uid in sorted(done ^ (node.specs - {held.uid for held in node.held if not held.done})):
         words = "no spec" if uid in done else "a spec and no record"
         yield Problem(Rule.SPEC, f"{node.name} {uid}", words)
 
@@ -180,7 +180,10 @@ def mig(node: seen.Node) -> Iterator[Problem]:
     """GPUs are cut as records say, and MIG is on only where one is."""
     for gpu, claims in _settled(node):
         places = {
-            (start, size) for one in claims for uuid, start, size in one.places if uuid == gpu.uuid
+            (start, size)
+            for claim in claims
+            for uuid, start, size in claim.places
+            if uuid == gpu.uuid
         }
         if gpu.instances != places or gpu.mig != bool(places):
             words = f"MIG {gpu.mig}, instances {sorted(gpu.instances)}, recorded {sorted(places)}"
@@ -190,37 +193,39 @@ def mig(node: seen.Node) -> Iterator[Problem]:
 def modes(node: seen.Node) -> Iterator[Problem]:
     """A GPU is exclusive where a claim made it so."""
     for gpu, claims in _settled(node):
-        wanted = EXCLUSIVE if any(gpu.uuid in one.alone for one in claims) else 0
-        if gpu.compute_mode != wanted:
-            words = f"compute mode {gpu.compute_mode}, not {wanted}"
+        expected = EXCLUSIVE if any(gpu.uuid in claim.alone for claim in claims) else 0
+        if gpu.compute_mode != expected:
+            words = f"compute mode {gpu.compute_mode}, not {expected}"
             yield Problem(Rule.MODE, f"{node.name} {gpu.uuid}", words)
 
 
 def turns(node: seen.Node) -> Iterator[Problem]:
     """A GPU's time slice is one that a claim has set."""
     for gpu, claims in _settled(node):
-        wanted = {one.turns[gpu.uuid] for one in claims if gpu.uuid in one.turns} or {0}
-        if gpu.timeslice not in wanted:
-            words = f"time slice {gpu.timeslice}, not {sorted(wanted)}"
+        expected = {claim.turns[gpu.uuid] for claim in claims if gpu.uuid in claim.turns} or {0}
+        if gpu.timeslice not in expected:
+            words = f"time slice {gpu.timeslice}, not {sorted(expected)}"
             yield Problem(Rule.TURN, f"{node.name} {gpu.uuid}", words)
 
 
 def _settled(node: seen.Node) -> Iterator[tuple[seen.Gpu, list[seen.Held]]]:
     """GPUs whose claims are all prepared, and that were not reset under them."""
     for gpu in node.gpus:
-        claims = [one for one in node.held if gpu.uuid in one.gpus]
-        if gpu.uuid not in node.scarred and not gpu.lost and all(one.done for one in claims):
+        claims = [held for held in node.held if gpu.uuid in held.gpus]
+        if gpu.uuid not in node.scarred and not gpu.lost and all(claim.done for claim in claims):
             yield gpu, claims
 
 
 def daemons(node: seen.Node) -> Iterator[Problem]:
     """MPS daemons run, and are ready, for the GPUs of claims that want them, and for no other."""
-    wanted = {gpu for one in node.held for gpu in one.serves}
-    for gpu in sorted((wanted ^ node.wanted) | (wanted ^ node.running) | (wanted - node.ready)):
+    expected = {gpu for held in node.held for gpu in held.serves}
+    for gpu in sorted(
+        (expected ^ node.wanted) | (expected ^ node.running) | (expected - node.ready)
+    ):
         if gpu in node.scarred:
             continue
         words = (
-            f"recorded {gpu in wanted}, asked for {gpu in node.wanted}, "
+            f"recorded {gpu in expected}, asked for {gpu in node.wanted}, "
             f"running {gpu in node.running}, ready {gpu in node.ready}"
         )
         yield Problem(Rule.DAEMON, f"{node.name} {gpu}", words)
@@ -243,23 +248,23 @@ def left_over(node: seen.Node) -> Iterator[Problem]:
 def recorded(world: seen.World, node: seen.Node) -> Iterator[Problem]:
     """Yield processes without a record, and records without a claim of this node."""
     running = {
-        one.uid: one.name
-        for one in world.pods
-        if one.node == node.name and one.phase == "Running" and not one.leaving
+        pod.uid: pod.name
+        for pod in world.pods
+        if pod.node == node.name and pod.phase == "Running" and not pod.leaving
     }
-    done = {one.uid for one in node.held if one.done}
+    done = {held.uid for held in node.held if held.done}
     here = set()
     for claim in world.claims:
         if claim.allocation is None:
             continue
         results = claim.allocation.results
-        if not any(one.device.pool == node.name for one in results):
+        if not any(result.device.pool == node.name for result in results):
             continue
         here.add(claim.uid)
-        users = [running[one.uid] for one in claim.consumers if one.uid in running]
+        users = [running[consumer.uid] for consumer in claim.consumers if consumer.uid in running]
         if users and claim.uid not in done:
             words = f"{claim.key} of {', '.join(users)}"
             yield Problem(Rule.RECORD, f"{node.name} {claim.uid}", words)
-    for one in node.held:
-        if one.uid not in here:
-            yield Problem(Rule.CLAIM, f"{node.name} {one.uid}", one.name)
+    for item in node.held:
+        if item.uid not in here:
+            yield Problem(Rule.CLAIM, f"{node.name} {item.uid}", item.name)

@@ -92,7 +92,7 @@ class Load:
 
     def pods(self) -> tuple[seen.Pod, ...]:
         """Return those of the load, as the API has them."""
-        return tuple(_seen(one) for one in self._listed())
+        return tuple(_seen(entry) for entry in self._listed())
 
     def _guarded(self, act: Callable[[], None]) -> None:
         """The API server may be away at any time; the next tick tries again."""
@@ -105,46 +105,46 @@ class Load:
 
     def _step(self) -> None:
         self._tidy()
-        for work in [one for one in self._works.values() if not one.complete]:
+        for work in [_work for _work in self._works.values() if not _work.complete]:
             self._make(work)
         while self._has_room():
-            ask = next(self._asks)
-            work = Work(ask, self._time.monotonic())
+            answer = next(self._asks)
+            work = Work(answer, self._time.monotonic())
             with self._lock:
-                self._works[ask.name] = work
-            self.counts.made["pods"] += ask.pods
-            self.counts.made[f"{ask.form} {ask.face}"] += 1
+                self._works[answer.name] = work
+            self.counts.made["pods"] += answer.pods
+            self.counts.made[f"{answer.form} {answer.face}"] += 1
             self._make(work)
 
     def _has_room(self) -> bool:
-        found = list(self._works.values())
-        wanted = self._measure.pods
-        if wanted is not None and self.counts.made["pods"] >= wanted:
+        works = list(self._works.values())
+        expected = self._measure.pods
+        if expected is not None and self.counts.made["pods"] >= expected:
             return False
-        pods = sum(one.ask.pods for one in found)
-        return pods < self._measure.at_once and sum(one.ask.gpus for one in found) < MOST_GPUS
+        pods = sum(work.ask.pods for work in works)
+        return pods < self._measure.at_once and sum(work.ask.gpus for work in works) < MOST_GPUS
 
     def _make(self, work: Work) -> None:
         """Everything of a work; a try that broke off is made good by the next one.
 
         What is still there of that name and about to go is waited for.
         """
-        ask = work.ask
+        answer = work.ask
         own = (
-            (gvr.RESOURCE_CLAIMS, asks.claim(ask))
-            if ask.claim
-            else (gvr.RESOURCE_CLAIM_TEMPLATES, asks.template(ask))
+            (gvr.RESOURCE_CLAIMS, asks.claim(answer))
+            if answer.claim
+            else (gvr.RESOURCE_CLAIM_TEMPLATES, asks.template(answer))
         )
-        wanted = [own, *((gvr.PODS, asks.pod(ask, name)) for name in ask.pod_names)]
-        work.complete = all(self._is_made(kind, body) for kind, body in wanted)
+        expected = [own, *((gvr.PODS, asks.pod(answer, name)) for name in answer.pod_names)]
+        work.complete = all(self._is_made(kind, body) for kind, body in expected)
 
     def _is_made(self, kind: gvr.Resource, body: Raw) -> bool:
         """Make it; False: one of that name is still there, and about to go."""
         try:
             self._kube.create(kind, body, self.namespace)
         except errors.AlreadyExists:
-            there = self._kube.get(kind, body["metadata"]["name"], self.namespace)
-            return not there["metadata"].get("deletionTimestamp")
+            present = self._kube.get(kind, body["metadata"]["name"], self.namespace)
+            return not present["metadata"].get("deletionTimestamp")
         return True
 
     def _listed(self) -> list[Raw]:
@@ -152,15 +152,15 @@ class Load:
 
     def _tidy(self) -> None:
         pods: dict[str, list[Raw]] = {}
-        for one in self._listed():
-            pods.setdefault(one["metadata"]["labels"]["work"], []).append(one)
+        for entry in self._listed():
+            pods.setdefault(entry["metadata"]["labels"]["work"], []).append(entry)
         now = self._time.monotonic()
         for name, work in list(self._works.items()):
             if work.complete:
                 self._judge(work, pods.get(name, []), now)
 
     def _judge(self, work: Work, pods: list[Raw], now: float) -> None:
-        phases = [one["status"].get("phase") for one in pods]
+        phases = [pod["status"].get("phase") for pod in pods]
         whole = len(pods) == work.ask.pods
         if work.ran_at is None and whole and phases == ["Running"] * len(pods):
             work.ran_at = now
@@ -175,9 +175,9 @@ class Load:
             self._end(work, pods)
 
     def _end(self, work: Work, pods: list[Raw]) -> None:
-        for one in pods:
-            if not one["metadata"].get("deletionTimestamp"):
-                self._delete(gvr.PODS, one["metadata"]["name"])
+        for pod in pods:
+            if not pod["metadata"].get("deletionTimestamp"):
+                self._delete(gvr.PODS, pod["metadata"]["name"])
         if pods:
             return
         if work.ask.claim:
@@ -197,9 +197,9 @@ class Load:
     def running(self, numbers: random.Random) -> Iterator[Work]:
         """Works whose pods run, in an order by `numbers`."""
         with self._lock:
-            found = [one for one in self._works.values() if one.ran_at is not None]
-        found = [one for one in found if not one.ending]
-        yield from numbers.sample(found, len(found))
+            works = [_work for _work in self._works.values() if _work.ran_at is not None]
+        works = [work for work in works if not work.ending]
+        yield from numbers.sample(works, len(works))
 
     def force_delete(self, work: Work) -> None:
         """Delete a work's pods without waiting for any container's end."""

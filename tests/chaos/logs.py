@@ -54,28 +54,28 @@ class Logs:
 
     def read(self) -> Told:
         """Return the lines of all logs."""
-        told = Told()
+        reported = Told()
         for name, log in self._logs.items():
-            judge(name.partition(".")[0], log.read(), told)
-        return told
+            judge(name.partition(".")[0], log.read(), reported)
+        return reported
 
 
-def judge(name: str, lines: Iterable[str], told: Told) -> None:
+def judge(name: str, lines: Iterable[str], reported: Told) -> None:
     """Add what lines of a component say."""
     for line in lines:
-        if any(one in line for one in NEVER_SAID):
-            told.unheard.append(f"{name}: {line[:_LONGEST]}")
+        if any(name in line for name in NEVER_SAID):
+            reported.unheard.append(f"{name}: {line[:_LONGEST]}")
         try:
             entry = json.loads(line)
         except ValueError:
             continue
         if isinstance(entry, dict):
-            _judge_entry(name, entry, told)
+            _judge_entry(name, entry, reported)
 
 
-def _judge_entry(name: str, entry: Mapping[str, object], told: Told) -> None:
+def _judge_entry(name: str, entry: Mapping[str, object], reported: Told) -> None:
     event, why = entry.get("event"), str(entry.get("error", ""))
     if entry.get("level") in {"error", "critical"} or event == FAILED:
-        told.errors[f"{name}: {event}"] += 1
+        reported.errors[f"{name}: {event}"] += 1
     if event == FAILED and not EXPLAINED.search(why):
-        told.unheard.append(f"{name}: {entry.get('call')} failed: {why[:_LONGEST]}")
+        reported.unheard.append(f"{name}: {entry.get('call')} failed: {why[:_LONGEST]}")

@@ -39,12 +39,12 @@ class NodeSide:
     @property
     def uuids(self) -> tuple[str, ...]:
         """The GPUs, by their numbers."""
-        return tuple(one.uuid for one in self._made.gpus)
+        return tuple(gpu.uuid for gpu in self._made.gpus)
 
     def scar(self, uuid: str | None = None) -> None:
         """A GPU, or each, lost what claims had set up on it; until they have gone that is so."""
         for gpu in self.uuids if uuid is None else (uuid,):
-            on_it = {one.uid for one in self.held() if gpu in one.gpus}
+            on_it = {held.uid for held in self.held() if gpu in held.gpus}
             self._scars[gpu] = self._scars.get(gpu, frozenset()) | on_it
 
     def expect_registration(self) -> None:
@@ -58,39 +58,39 @@ class NodeSide:
 
     def held(self) -> tuple[seen.Held, ...]:
         """Return what the plugin's records say now."""
-        found = {}
+        result = {}
         for path in (self.root / "state" / "claims").glob("*.json"):
             with contextlib.suppress(FileNotFoundError):
-                found[path.name] = self._read(path)
-        self._known = found
-        return tuple(one for _, one in found.values())
+                result[path.name] = self._read(path)
+        self._known = result
+        return tuple(held for _, held in result.values())
 
     def _read(self, path: Path) -> tuple[tuple[int, int], seen.Held]:
-        told = path.stat()
-        version = told.st_mtime_ns, told.st_ino
-        known = self._known.get(path.name)
-        if known is not None and known[0] == version:
-            return known
+        stat_result = path.stat()
+        version = stat_result.st_mtime_ns, stat_result.st_ino
+        values = self._known.get(path.name)
+        if values is not None and values[0] == version:
+            return values
         return version, seen.held(json.loads(path.read_bytes())["record"])
 
     def look(self) -> seen.Node:
         """All of it."""
         held = self.held()
-        there = {one.uid for one in held}
-        self._scars = {gpu: uids for gpu, uids in self._scars.items() if uids & there}
+        names = {held.uid for held in held}
+        self._scars = {gpu: uids for gpu, uids in self._scars.items() if uids & names}
         layout_of = mps_files.Layout(self.places.mps)
-        wanted = _stems(layout_of.desired_dir)
+        expected = _stems(layout_of.desired_dir)
         running, odd = self._daemons()
         return seen.Node(
             name=self.name,
             held=held,
-            specs=frozenset(one.rpartition("_")[2] for one in _stems(self.root / "cdi")),
+            specs=frozenset(stem.rpartition("_")[2] for stem in _stems(self.root / "cdi")),
             gpus=self._gpus(),
-            wanted=wanted,
+            wanted=expected,
             running=running,
             ready=_ready(layout_of),
             shm=self._mounted(),
-            strays=(*odd, *self._files(layout_of, wanted)),
+            strays=(*odd, *self._files(layout_of, expected)),
             scarred=frozenset(self._scars),
             registered=self._registrations() >= self._wanted,
             sockets=len(list((self.root / "kubelet/plugins_registry").glob("*.sock"))),
@@ -104,7 +104,9 @@ class NodeSide:
                 compute_mode=int(board.compute_mode),
                 timeslice=int(board.timeslice),
                 mig=board.mig,
-                instances=frozenset((one.at.start, one.at.size) for one in board.instances),
+                instances=frozenset(
+                    (instance.at.start, instance.at.size) for instance in board.instances
+                ),
                 memory=gpu.product.memory_mib.total << 20,
                 lost=board.lost,
             )
@@ -116,11 +118,11 @@ class NodeSide:
         """GPUs with an MPS daemon, and processes that nobody accounts for."""
         running: set[str] = set()
         odd = []
-        own = {self._cluster.pid(one, self.name) for one in ("mps", "plugin")}
+        own = {self._cluster.pid(entry, self.name) for entry in ("mps", "plugin")}
         for component in ("mps", "plugin"):
             for pid in self._cluster.processes(component, self.name) - own:
                 words = processes.read_arguments(pid)
-                programs = {os.path.basename(one) for one in words[:2]}  # noqa: PTH119 - argv
+                programs = {os.path.basename(word) for word in words[:2]}  # noqa: PTH119 - argv
                 if daemon_process.CONTROL in programs and "-f" in words:
                     pipe = processes.read_environment(pid).get(processes.PIPE, "")
                     running.add(Path(pipe).parent.name)
@@ -131,16 +133,21 @@ class NodeSide:
     def _mounted(self) -> frozenset[str]:
         return mounted(mounts.below(self.places.mps, mounts.read()))
 
-    def _files(self, of: mps_files.Layout, wanted: frozenset[str]) -> list[str]:
+    def _files(self, source: mps_files.Layout, expected: frozenset[str]) -> list[str]:
         """Temporary and damaged files, and folders of daemons that nobody wants."""
-        folders = (self.root / "state/claims", self.root / "cdi", of.desired_dir, of.status_dir)
+        folders = (
+            self.root / "state/claims",
+            self.root / "cdi",
+            source.desired_dir,
+            source.status_dir,
+        )
         odd = [
             str(path.relative_to(self.root))
             for folder in folders
             for path in _listed(folder)
             if atomic.target_name(path.name) != path.name or ".damaged-" in path.name
         ]
-        lying = {path.name for path in _listed(of.run_dir)} - wanted
+        lying = {path.name for path in _listed(source.run_dir)} - expected
         return [*odd, *(f"MPS run/{name}" for name in sorted(lying))]
 
 
@@ -158,13 +165,13 @@ def mounted(points: Iterable[Path]) -> frozenset[str]:
     )
 
 
-def _ready(of: mps_files.Layout) -> frozenset[str]:
-    found = set()
-    for path in _listed(of.status_dir):
+def _ready(source: mps_files.Layout) -> frozenset[str]:
+    names = set()
+    for path in _listed(source.status_dir):
         with contextlib.suppress(FileNotFoundError, errors.BadInput):
             if mps_files.Status.parse(path.read_bytes(), path.name).state is mps_files.State.READY:
-                found.add(path.stem)
-    return frozenset(found)
+                names.add(path.stem)
+    return frozenset(names)
 
 
 def _stems(folder: Path) -> frozenset[str]:

@@ -26,13 +26,13 @@ class Overlapping:
 
     def run(self, stop: threading.Event) -> None:
         """Until told to stop."""
-        memory = {one.name: one.look().gpus for one in self._nodes}
+        memory = {_node.name: _node.look().gpus for _node in self._nodes}
         judge = patience.Patience()
         while not self._time.wait(stop, EVERY_S):
             problems: list[invariants.Problem] = []
             for node in self._nodes:
                 held = node.held()
-                self.prepared |= {one.uid for one in held if one.done}
+                self.prepared |= {held.uid for held in held if held.done}
                 problems += invariants.overlaps(seen.Node(node.name, held, gpus=memory[node.name]))
             for breach in judge.look(self._time.monotonic(), problems):
                 self.found += 1

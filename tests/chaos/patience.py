@@ -18,8 +18,8 @@ class Breach:
     @property
     def text(self) -> str:
         """Return it as text for people."""
-        one = self.problem
-        return f"{one.rule}: {one.subject}: {one.words} (for {self.lasted_s:.0f} s)"
+        problem = self.problem
+        return f"{problem.rule}: {problem.subject}: {problem.words} (for {self.lasted_s:.0f} s)"
 
 
 class Patience:
@@ -31,25 +31,25 @@ class Patience:
         self._told: set[Key] = set()
 
     def look(
-        self, now: float, found: Iterable[invariants.Problem], *, blind: bool = False
+        self, now: float, problems: Iterable[invariants.Problem], *, blind: bool = False
     ) -> list[Breach]:
         """The breaches that a look at `now` (seconds) adds.
 
         A `blind` one saw next to nothing: what was there before may be there still.
         """
-        there = {(one.rule, one.subject): one for one in found}
-        since = {key: self._since.get(key, now) for key in there}
+        present = {(problem.rule, problem.subject): problem for problem in problems}
+        since = {key: self._since.get(key, now) for key in present}
         if blind:
             self._since |= since
-            there |= {key: self._known[key] for key in self._since.keys() - there.keys()}
+            present |= {key: self._known[key] for key in self._since.keys() - present.keys()}
         else:
             self._since = since
-        self._known = there
-        self._told &= there.keys()
+        self._known = present
+        self._told &= present.keys()
         late = [
-            Breach(one, now - self._since[key])
-            for key, one in there.items()
-            if key not in self._told and now - self._since[key] >= one.rule.patience_s
+            Breach(problem, now - self._since[key])
+            for key, problem in present.items()
+            if key not in self._told and now - self._since[key] >= problem.rule.patience_s
         ]
-        self._told |= {(one.problem.rule, one.problem.subject) for one in late}
+        self._told |= {(breach.problem.rule, breach.problem.subject) for breach in late}
         return late

@@ -52,31 +52,33 @@ class Asked:
 class Run:
     """`go` returns when the faults are over and everything has gone, or at the first breach."""
 
-    def __init__(self, of: worlds.World, asked: Asked, say: Callable[[str], None]) -> None:
-        self._world = of
-        self._asked = asked
+    def __init__(self, world: worlds.World, request: Asked, say: Callable[[str], None]) -> None:
+        self._world = world
+        self._asked = request
         self._say = say
-        self._time = of.time
+        self._time = world.time
         ground = playground.Playground.open(
-            of.cluster, of.kube, **{"resource.kubernetes.io/admin-access": "true"}
+            world.cluster, world.kube, **{"resource.kubernetes.io/admin-access": "true"}
         )
         self.ground = ground
-        self.load = load.Load(of.kube, ground.namespace, asked.seed, asked.measure, of.time)
-        self.book = book.Book(asked.seed)
+        self.load = load.Load(
+            world.kube, ground.namespace, request.seed, request.measure, world.time
+        )
+        self.book = book.Book(request.seed)
         self._stop = threading.Event()
         self._fault: draw.Fault | None = None
-        self._gather = gather.Gatherer(of, self.load)
-        self._watch = overlapping.Overlapping(of.nodes, of.time, self._breach)
+        self._gather = gather.Gatherer(world, self.load)
+        self._watch = overlapping.Overlapping(world.nodes, world.time, self._breach)
         self._patience = patience.Patience()
-        found = [slices.parse(one) for one in of.kube.list(gvr.RESOURCE_SLICES).items]
-        self._chronicle = chronicle.Chronicle(of.kube, found)
-        self._logs = logs.Logs(dict(_logs(of)))
+        parsed = [slices.parse(item) for item in world.kube.list(gvr.RESOURCE_SLICES).items]
+        self._chronicle = chronicle.Chronicle(world.kube, parsed)
+        self._logs = logs.Logs(dict(_logs(world)))
         self._acts: dict[draw.Kind, faults.Act] = {}
         for family in (
-            deaths.Deaths(of),
-            gpus.Gpus(of),
-            places.Places(of),
-            network.Network(of),
+            deaths.Deaths(world),
+            gpus.Gpus(world),
+            places.Places(world),
+            network.Network(world),
             objects.Objects(self.load),
         ):
             self._acts |= family.acts()
@@ -92,7 +94,8 @@ class Run:
         began = self._time.monotonic()
         self._chronicle.start()
         threads = [
-            threading.Thread(target=self._kept, args=(one,), daemon=True) for one in self.beside
+            threading.Thread(target=self._kept, args=(function,), daemon=True)
+            for function in self.beside
         ]
         for thread in threads:
             thread.start()
@@ -146,13 +149,13 @@ class Run:
 
     def _settle(self, since: float) -> None:
         """Until all is well that the next fault has to wait for."""
-        said = since
-        while waits := [one for one in self._look() if one.rule.world]:
+        statement = since
+        while waits := [problem for problem in self._look() if problem.rule.world]:
             now = self._time.monotonic()
             if now - since > LONGEST_S:
                 return
-            if now - said > SAY_S:
-                said = now
+            if now - statement > SAY_S:
+                statement = now
                 self._say(
                     "     waits for " + "; ".join(f"{w.rule} {w.subject} {w.words}" for w in waits)
                 )
@@ -163,13 +166,13 @@ class Run:
         self._revive()
         blind = False
         try:
-            found = list(invariants.problems(self._gather.look(), self._world.baseline))
+            problems = list(invariants.problems(self._gather.look(), self._world.baseline))
         except errors.ApiError as error:
-            found = [invariants.Problem(invariants.Rule.PROCESS, "API server", str(error))]
+            problems = [invariants.Problem(invariants.Rule.PROCESS, "API server", str(error))]
             blind = True
-        for late in self._patience.look(self._time.monotonic(), found, blind=blind):
+        for late in self._patience.look(self._time.monotonic(), problems, blind=blind):
             self._breach(late.text)
-        return found
+        return problems
 
     def _revive(self) -> None:
         """Restart processes that ended by themselves, as the kubelet would."""
@@ -187,27 +190,27 @@ class Run:
             self._world.cluster.start(component, node or None)
 
     def _hear(self, *, calm: bool) -> None:
-        told = self._logs.read()
-        (self.book.calm if calm else self.book.errors).update(told.errors)
-        for line in told.unheard:
+        reported = self._logs.read()
+        (self.book.calm if calm else self.book.errors).update(reported.errors)
+        for line in reported.unheard:
             self._breach(line)
 
     def _breach(self, words: str) -> None:
-        one = book.Broken(self._fault, words)
-        self.book.broken.append(one)
-        self._say(f"BREACH: {one.text}\n  again: {self._again()}")
+        broken = book.Broken(self._fault, words)
+        self.book.broken.append(broken)
+        self._say(f"BREACH: {broken.text}\n  again: {self._again()}")
         if len(self.book.broken) <= MOST_SAVED:
-            self._save(len(self.book.broken), one)
+            self._save(len(self.book.broken), broken)
 
     def _again(self) -> str:
         number = 0 if self._fault is None else self._fault.number
         base = f"python -m tests.chaos --seed {self._asked.seed}"
         return f"{base} --from {max(0, number - 5)} --faults {min(number, 5) + 1}"
 
-    def _save(self, number: int, one: book.Broken) -> None:
+    def _save(self, number: int, broken: book.Broken) -> None:
         folder = self._asked.keep / f"{self._asked.seed}-{number}"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "breach").write_text(f"{one.text}\n{self._again()}\n")
+        (folder / "breach").write_text(f"{broken.text}\n{self._again()}\n")
         with contextlib.suppress(OSError, errors.ApiError, ValueError):
             shutil.copytree(worlds.ROOT / ".cluster/logs", folder / "logs", dirs_exist_ok=True)
             shot = dataclasses.asdict(dataclasses.replace(self._gather.look(), slices=()))
@@ -229,16 +232,18 @@ class Run:
                 break
             self._time.wait(never, LOOK_S)
         else:
-            words = [f"{one.rule} {one.subject} {one.words}" for one in left]
+            words = [f"{problem.rule} {problem.subject} {problem.words}" for problem in left]
             self._breach(f"in the end there is left: {self._remains()} {words}")
         self._hear(calm=True)
         self._judge_history(never)
 
     def _remains(self) -> list[str]:
-        found = [f"{one.name} on {side.name}" for side in self._world.nodes for one in side.held()]
+        names = [
+            f"{held.name} on {side.name}" for side in self._world.nodes for held in side.held()
+        ]
         with contextlib.suppress(errors.ApiError):
-            found += [one["metadata"]["name"] for one in self.ground.claims()]
-        return found
+            names += [claim["metadata"]["name"] for claim in self.ground.claims()]
+        return names
 
     def _judge_history(self, never: threading.Event) -> None:
         """At no version of any claim was anything given out twice."""
@@ -255,29 +260,31 @@ class Run:
         if self._chronicle.gap is not None:
             self._breach(f"the history of claims has a gap: {self._chronicle.gap}")
         judge = self._chronicle.judge
-        for one in judge.breaches:
-            self._breach(f"given out twice at version {one.version}: {one.what}: {one.holders}")
+        for breach in judge.breaches:
+            self._breach(
+                f"given out twice at version {breach.version}: {breach.what}: {breach.holders}"
+            )
         self.book.overlaps = len(judge.breaches) + self._watch.found
         self.book.history.update(judge.counts)
 
     def _account(self, began: float) -> None:
         self.book.seconds = self._time.monotonic() - began
         self.book.prepared = self._watch.prepared
-        for one in self._world.proxies.values():
-            self.book.cut.update(one.broken)
+        for proxy in self._world.proxies.values():
+            self.book.cut.update(proxy.broken)
         self.book.pods = self.load.counts.made["pods"]
         self.book.works = dict(sorted(self.load.counts.ended.items()))
         for words in self.load.failures[:5]:
             self._breach(f"the load failed: {words}")
 
 
-def _logs(of: worlds.World) -> Iterator[tuple[str, Callable[[], Path]]]:
+def _logs(world: worlds.World) -> Iterator[tuple[str, Callable[[], Path]]]:
     for name in worlds.CONTROLLERS:
-        yield name, functools.partial(of.cluster.log_path, name)
-    for side, component in itertools.product(of.nodes, worlds.OURS):
-        path = functools.partial(of.cluster.log_path, component, side.name)
+        yield name, functools.partial(world.cluster.log_path, name)
+    for side, component in itertools.product(world.nodes, worlds.OURS):
+        path = functools.partial(world.cluster.log_path, component, side.name)
         yield f"{component}.{side.name}", path
 
 
 def _spread(value: object) -> str:
-    return "\n".join(repr(value)[at : at + 160] for at in range(0, len(repr(value)), 160))
+    return "\n".join(repr(value)[index : index + 160] for index in range(0, len(repr(value)), 160))

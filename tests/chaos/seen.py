@@ -53,22 +53,22 @@ class Held:
 def held(record: Raw) -> Held:
     """Return what a record says."""
     devices, steps = record["devices"], record["steps"]
-    units = tuple(_unit(one) for one in devices if not one["admin_access"])
+    units = tuple(_unit(device) for device in devices if not device["admin_access"])
     return Held(
         uid=record["claim"]["uid"],
         name=f"{record['claim']['namespace']}/{record['claim']['name']}",
         done=record["state"] == "completed",
-        gpus=frozenset(one["gpu"] for one in devices if not one["admin_access"]),
+        gpus=frozenset(device["gpu"] for device in devices if not device["admin_access"]),
         units=units,
         places=frozenset(
-            (one.gpu, min(one.slices), len(one.slices)) for one in units if one.slices
+            (unit.gpu, min(unit.slices), len(unit.slices)) for unit in units if unit.slices
         ),
-        serves=frozenset(one["gpu"] for one in steps if one["act"] == _SERVE),
-        alone=frozenset(one["gpu"] for one in steps if one["act"] == _EXCLUSIVE),
+        serves=frozenset(step["gpu"] for step in steps if step["act"] == _SERVE),
+        alone=frozenset(step["gpu"] for step in steps if step["act"] == _EXCLUSIVE),
         turns={
-            one["gpu"]: _INTERVALS[one["arguments"]["interval"]]
-            for one in steps
-            if one["act"] == _SLICE
+            step["gpu"]: _INTERVALS[step["arguments"]["interval"]]
+            for step in steps
+            if step["act"] == _SLICE
         },
     )
 
@@ -76,8 +76,11 @@ def held(record: Raw) -> Held:
 def _unit(device: Raw) -> Unit:
     instance, terms = device["edits"].get("instance"), device.get("terms")
     if instance is not None:
-        at = instance["placement"]
-        return Unit(device["gpu"], frozenset(range(at["start"], at["start"] + at["size"])))
+        placement = instance["placement"]
+        return Unit(
+            device["gpu"],
+            frozenset(range(placement["start"], placement["start"] + placement["size"])),
+        )
     if terms is not None:
         share = terms["memory_bytes"], terms["compute_percent"]
         return Unit(device["gpu"], frozenset(), terms["sharing"], *share)
@@ -140,10 +143,12 @@ def given_up(pod: Raw) -> bool:
     """
     status = pod["status"]
     waiting = any(
-        one.get("containerID") and "waiting" in one.get("state", {})
-        for one in status.get("containerStatuses", ())
+        entry.get("containerID") and "waiting" in entry.get("state", {})
+        for entry in status.get("containerStatuses", ())
     )
-    gone = any(one.get("reason") == "PodSandboxNotReady" for one in status.get("conditions", ()))
+    gone = any(
+        entry.get("reason") == "PodSandboxNotReady" for entry in status.get("conditions", ())
+    )
     return pod["spec"]["restartPolicy"] == "Never" and waiting and gone
 
 

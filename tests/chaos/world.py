@@ -50,12 +50,12 @@ class World:
         """The component that holds the Lease; "" when none of ours does."""
         lease = self.kube.get(gvr.LEASES, "ration-controller", "ration-system")
         words = str(lease["spec"].get("holderIdentity") or "")
-        return next((one for one in CONTROLLERS if words.startswith(one)), "")
+        return next((name for name in CONTROLLERS if words.startswith(name)), "")
 
     def standby(self) -> str:
         """The controller that does not lead."""
         leads = self.holder()
-        return next(one for one in CONTROLLERS if one != leads)
+        return next(name for name in CONTROLLERS if name != leads)
 
     def died_now(self, component: str) -> None:
         """A controller ended just now."""
@@ -67,11 +67,14 @@ class World:
 
     def published(self) -> invariants.Baseline:
         """Return what all nodes publish now."""
-        found = [slices.parse(one) for one in self.kube.list(gvr.RESOURCE_SLICES).items]
+        parsed = [slices.parse(item) for item in self.kube.list(gvr.RESOURCE_SLICES).items]
         return invariants.Baseline(
             {
                 node.name: frozenset(
-                    device.name for one in found if one.node == node.name for device in one.devices
+                    device.name
+                    for parsed in parsed
+                    if parsed.node == node.name
+                    for device in parsed.devices
                 )
                 for node in self.nodes
             }
@@ -95,21 +98,21 @@ def opened(cluster: api.Cluster, folder: Path) -> Iterator[World]:
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-chaos")
     sides = tuple(nodeside.NodeSide(cluster, name) for name in cluster.nodes())
     with contextlib.ExitStack() as ends:
-        made = World(cluster, kube, sides, {}, {}, invariants.Baseline({}))
-        made.baseline = made.published()
+        world = World(cluster, kube, sides, {}, {}, invariants.Baseline({}))
+        world.baseline = world.published()
         server = _Server.of(cluster, folder)
         for name in (*CONTROLLERS, *cluster.nodes()):
             between = proxy.FaultProxy(server.url, CALM, server.authority)
-            made.proxies[name] = ends.enter_context(between)
+            world.proxies[name] = ends.enter_context(between)
         built = clocks.library(folder)
         for name in ("controllers", *cluster.nodes()):
-            made.clocks[name] = clocks.Faked(folder / f"clock-{name}", built)
+            world.clocks[name] = clocks.Faked(folder / f"clock-{name}", built)
         for name in CONTROLLERS:
-            _rewire_controller(made, name, folder)
+            _rewire_controller(world, name, folder)
         for side in sides:
-            _rewire_node(made, side)
-        playground.until(lambda: made.published() == made.baseline, SET_UP_S, "devices are back")
-        yield made
+            _rewire_node(world, side)
+        playground.until(lambda: world.published() == world.baseline, SET_UP_S, "devices are back")
+        yield world
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,24 +124,24 @@ class _Server:
     def of(cls, cluster: api.Cluster, folder: Path) -> Self:
         """The API server's address, and its authority as a file."""
         document = yaml.safe_load(cluster.controller_kubeconfig.read_text())
-        found = document["clusters"][0]["cluster"]
+        result = document["clusters"][0]["cluster"]
         authority = folder / "authority.pem"
-        authority.write_bytes(base64.b64decode(found["certificate-authority-data"]))
-        return cls(str(found["server"]), authority)
+        authority.write_bytes(base64.b64decode(result["certificate-authority-data"]))
+        return cls(str(result["server"]), authority)
 
 
-def _rewire_controller(of: World, name: str, folder: Path) -> None:
+def _rewire_controller(world: World, name: str, folder: Path) -> None:
     own = folder / name
     own.mkdir(exist_ok=True)
-    token = of.cluster.controller_kubeconfig.with_suffix(".token")
-    kubeconfig = of.proxies[name].kubeconfig(own, token)
-    argv = _with_flag(of.cluster.command(name), "--kubeconfig", str(kubeconfig))
+    token = world.cluster.controller_kubeconfig.with_suffix(".token")
+    kubeconfig = world.proxies[name].kubeconfig(own, token)
+    argv = _with_flag(world.cluster.command(name), "--kubeconfig", str(kubeconfig))
     argv = (*argv, f"--relist-seconds={RELIST_S}")
-    of.cluster.restart(name, argv, variables=of.clocks["controllers"].variables())
+    world.cluster.restart(name, argv, variables=world.clocks["controllers"].variables())
 
 
-def _rewire_node(of: World, side: nodeside.NodeSide) -> None:
-    name, cluster = side.name, of.cluster
+def _rewire_node(world: World, side: nodeside.NodeSide) -> None:
+    name, cluster = side.name, world.cluster
     for component in OURS:
         cluster.stop(component, name)
     for component in ("kubelet", "containerd"):
@@ -146,16 +149,16 @@ def _rewire_node(of: World, side: nodeside.NodeSide) -> None:
     disks.furnish(side.root)
     for component in ("containerd", "kubelet"):
         cluster.start(component, name)
-        of.time.wait(NEVER, 1.0)
-    kubeconfig = of.proxies[name].kubeconfig(
+        world.time.wait(NEVER, 1.0)
+    kubeconfig = world.proxies[name].kubeconfig(
         side.root / "config", side.root / "config" / "plugin.token"
     )
-    variables = of.clocks[name].variables()
+    variables = world.clocks[name].variables()
     cluster.restart("mps", cluster.command("mps", name), node=name, variables=variables)
     argv = _with_flag(cluster.command("plugin", name), "--kubeconfig", str(kubeconfig))
     cluster.restart("plugin", argv, node=name, variables=variables)
 
 
 def _with_flag(argv: tuple[str, ...], flag: str, value: str) -> tuple[str, ...]:
-    at = argv.index(flag)
-    return (*argv[: at + 1], value, *argv[at + 2 :])
+    index = argv.index(flag)
+    return (*argv[: index + 1], value, *argv[index + 2 :])

@@ -1,6 +1,4 @@
-"""Tests of what the controller allocates, Prepare does not refuse (invariant 5): both.
-
-Over one machine.
+"""Tests that Prepare accepts every allocation of the controller (invariant 5), on one machine.
 
 The real allocator decides on what the node publishes, the real Prepare makes it so on a simulated
 machine; claims come and go.
@@ -63,13 +61,13 @@ class World:
         if isinstance(answer, allocator_types.Unschedulable):
             self.refused.update(reasons_of(answer))
             return
-        made = allocation_result.build_allocations(
+        allocations = allocation_result.build_allocations(
             self.view, workload, answer, "2026-11-21T09:00:00Z"
         )
-        self.view.begin_write(snapshot.InFlight(drawn.pod, answer.node, made))
-        self.view.end_write(snapshot.InFlight(drawn.pod, answer.node, made))
+        self.view.begin_write(snapshot.InFlight(drawn.pod, answer.node, allocations))
+        self.view.end_write(snapshot.InFlight(drawn.pod, answer.node, allocations))
         for claim in drawn.claims:
-            self.prepare(claim, made[claim.key])
+            self.prepare(claim, allocations[claim.key])
         self.running.append(drawn)
 
     def prepare(self, claim: claims.Claim, allocation: claims.Allocation) -> None:
@@ -81,12 +79,14 @@ class World:
         ref = self.node.allocate(written)
         prepared = self.process.preparer.prepare(ref, gpunode.never)
         assert isinstance(prepared, ports.Prepared), (prepared, claim.spec, allocation)
-        self.given.update(kind_of(one.device) for one in prepared.devices)
-        asked = {way.name: way for one in claim.spec.requests for way in one.alternatives_or_self}
+        self.given.update(kind_of(device.device) for device in prepared.devices)
+        requests = {
+            way.name: way for request in claim.spec.requests for way in request.alternatives_or_self
+        }
         self.by_need.update(
-            kind_of(one.device.device)
-            for one in allocation.results
-            if asked[one.request].device_class == workloads.SLICE
+            kind_of(result.device.device)
+            for result in allocation.results
+            if requests[result.request].device_class == workloads.SLICE
         )
 
     def end(self, drawn: workloads.Drawn) -> None:
@@ -101,12 +101,12 @@ class World:
 
 def published(process: gpunode.Process) -> list[slices.Slice]:
     """The slices of the node, as the API server would hold them."""
-    found = process.gpus.refresh()
-    offered = {gpu.uuid: faces.Offering() for gpu in found.all_gpus}
+    inventory = process.gpus.refresh()
+    offered = {gpu.uuid: faces.Offering() for gpu in inventory.all_gpus}
     terms = slice_builder.PublishTerms(names.DRIVER, NODE, "controller", offered)
-    pool, refused = slice_builder.build_pool(found, terms, {})
+    pool, refused = slice_builder.build_pool(inventory, terms, {})
     assert not refused
-    return [slices.parse(one) for one in slice_builder.render(pool, OWNER, 1)]
+    return [slices.parse(entry) for entry in slice_builder.render(pool, OWNER, 1)]
 
 
 def kind_of(device: str) -> str:
@@ -122,7 +122,7 @@ def reasons_of(answer: allocator_types.Unschedulable) -> list[str]:
     return [
         str(reason)
         for refusal in answer.rejections
-        for reason in (refusal.node_reason, *(one for one, _ in refusal.device_reasons))
+        for reason in (refusal.node_reason, *(reason for reason, _ in refusal.device_reasons))
         if reason is not None
     ]
 
@@ -138,14 +138,14 @@ def test_prepare_refuses_nothing_that_the_controller_allocated(tmp_path: Path) -
             world.end(rng.choice(world.running))
     assert min(world.given[kind] for kind in ("whole", "mig", "mps", "ts")) >= 100, world.given
     assert min(world.by_need[kind] for kind in ("mig", "mps", "ts")) >= 10, world.by_need
-    wanted = {
+    expected = {
         "NamespacesApart",
         "SharingDisagrees",
         "ContainerDaemons",
         "ConfigInvalid",
         "IsolationTooWeak",
     }
-    assert wanted <= set(world.refused), world.refused
+    assert expected <= set(world.refused), world.refused
     for drawn in [*world.running]:
         world.end(drawn)
     assert world.node.files() == {}

@@ -17,8 +17,8 @@ NAMESPACE = "default"
 
 @pytest.fixture
 def fake() -> Iterator[server.ApiServer]:
-    with server.ApiServer() as found:
-        yield found
+    with server.ApiServer() as api_server:
+        yield api_server
 
 
 @pytest.fixture
@@ -28,30 +28,30 @@ def kube(fake: server.ApiServer) -> Iterator[client.KubeClient]:
 
 
 def runs(kube: client.KubeClient) -> None:
-    for one in kube.list(gvr.PODS, namespace=NAMESPACE).items:
+    for item in kube.list(gvr.PODS, namespace=NAMESPACE).items:
         body = {"status": {"phase": "Running"}}
-        name = one["metadata"]["name"]
+        name = item["metadata"]["name"]
         kube.patch(gvr.PODS, name, body, namespace=NAMESPACE, subresource="status")
 
 
 def with_a_claim_of_its_own(kube: client.KubeClient) -> tuple[load.Load, load.Work]:
     """A load, and a work of it that runs and has a claim by name."""
-    made = load.Load(kube, NAMESPACE, 7, load.Measure(30), clock.SystemClock())
-    made.tick()
+    created = load.Load(kube, NAMESPACE, 7, load.Measure(30), clock.SystemClock())
+    created.tick()
     runs(kube)
-    made.tick()
-    found = made.running(random.Random(1))  # noqa: S311 - no secret
-    return made, next(one for one in found if one.ask.form is asks.Form.NAMED)
+    created.tick()
+    works = created.running(random.Random(1))  # noqa: S311 - no secret
+    return created, next(work for work in works if work.ask.form is asks.Form.NAMED)
 
 
 def test_a_claim_is_deleted_before_its_pods(
     fake: server.ApiServer, kube: client.KubeClient
 ) -> None:
     """Between the two another thread may look, and make what is missing."""
-    made, work = with_a_claim_of_its_own(kube)
-    before = len(fake.requests)
-    made.recreate(work)
-    paths = [one.path for one in fake.requests[before:]]
+    created, work = with_a_claim_of_its_own(kube)
+    previous = len(fake.requests)
+    created.recreate(work)
+    paths = [request.path for request in fake.requests[previous:]]
     assert "resourceclaims" in paths[0]
     assert all("pods" in path for path in paths[1:])
     assert not work.complete
@@ -61,15 +61,15 @@ def test_a_claim_that_is_about_to_go_is_not_taken_for_the_new_one(
     kube: client.KubeClient,
 ) -> None:
     """Its pod would wait for ever for a claim that nobody makes."""
-    made, work = with_a_claim_of_its_own(kube)
+    created, work = with_a_claim_of_its_own(kube)
     name = work.ask.claim
     held = {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}}
     kube.patch(gvr.RESOURCE_CLAIMS, name, held, namespace=NAMESPACE)
-    before = kube.get(gvr.RESOURCE_CLAIMS, name, NAMESPACE)["metadata"]["uid"]
-    made.recreate(work)
-    made.tick()
+    previous = kube.get(gvr.RESOURCE_CLAIMS, name, NAMESPACE)["metadata"]["uid"]
+    created.recreate(work)
+    created.tick()
     assert not work.complete
     kube.patch(gvr.RESOURCE_CLAIMS, name, {"metadata": {"finalizers": None}}, namespace=NAMESPACE)
-    made.tick()
+    created.tick()
     assert work.complete
-    assert kube.get(gvr.RESOURCE_CLAIMS, name, NAMESPACE)["metadata"]["uid"] != before
+    assert kube.get(gvr.RESOURCE_CLAIMS, name, NAMESPACE)["metadata"]["uid"] != previous

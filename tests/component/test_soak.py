@@ -13,9 +13,9 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="MIG and device nodes 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_nothing_is_lost_or_left_over_while_things_break() -> None:
-    said: list[str] = []
-    assert soak.soak(soak.QUICK, servers.stand_in, keep=False, say=said.append) == 0, "\n".join(
-        said
+    messages: list[str] = []
+    assert soak.soak(soak.QUICK, servers.stand_in, keep=False, say=messages.append) == 0, "\n".join(
+        messages
     )
-    assert "plugin killed" in said[-1]
-    assert "lost 0" in said[-1]
+    assert "plugin killed" in messages[-1]
+    assert "lost 0" in messages[-1]

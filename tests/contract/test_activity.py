@@ -34,21 +34,21 @@ class World:
         self.fault("work", gpu, str(pid), str(percent))
 
     def percents(self, stamp_us: int = 0) -> dict[int, int]:
-        found = self.workers.samples_since(self.gpus[0], stamp_us)
-        assert found is not None
-        return {one.pid: one.percent for one in found}
+        samples = self.workers.samples_since(self.gpus[0], stamp_us)
+        assert samples is not None
+        return {sample.pid: sample.percent for sample in samples}
 
 
 def fake() -> World:
-    of = machine.build("hgx-h100", "contract")
+    built = machine.build("hgx-h100", "contract")
 
     def mig_on() -> None:
-        of.board(of.gpus[0]).mig = True
+        built.board(built.gpus[0]).mig = True
 
-    commands, ask = control.Control(of), fake_nvml.FakeNvml(of).library
-    first, second = (ids.GpuUuid(gpu.uuid) for gpu in of.gpus[:2])
+    commands, answer = control.Control(built), fake_nvml.FakeNvml(built).library
+    first, second = (ids.GpuUuid(gpu.uuid) for gpu in built.gpus[:2])
     return World(
-        fake_users.FakeWorkers(ask),
+        fake_users.FakeWorkers(answer),
         (first, second),
         lambda call, *words: wire.invoke(getattr(commands, call), words),
         mig_on,
@@ -76,11 +76,11 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     if request.param == "fake":
         yield fake()
         return
-    with tempfile.TemporaryDirectory(prefix="works-") as made:
-        yield from simulated(Path(made) / "m")
+    with tempfile.TemporaryDirectory(prefix="works-") as temporary_directory:
+        yield from simulated(Path(temporary_directory) / "m")
 
 
-def test_who_works_is_told_by_pid_with_percents_and_who_rests_is_not(world: World) -> None:
+def test_active_processes_are_reported_by_pid_and_idle_ones_are_not(world: World) -> None:
     assert world.workers.samples_since(world.gpus[0], 0) == ()
     world.process(4712, 30)
     world.process(4711, 50)
@@ -91,7 +91,7 @@ def test_who_works_is_told_by_pid_with_percents_and_who_rests_is_not(world: Worl
     assert world.workers.utilization_percent(world.gpus[1]) == 0
 
 
-def test_what_was_seen_is_not_told_again_and_the_next_sample_is(world: World) -> None:
+def test_an_observed_sample_is_not_repeated(world: World) -> None:
     world.process(4711, 50)
     (sample,) = world.workers.samples_since(world.gpus[0], 0) or ()
     assert world.percents(sample.stamp_us + 10_000_000) == {}

@@ -29,11 +29,11 @@ def base(tmp_path: Path) -> Iterator[Path]:
 def waiting(base: Path) -> Iterator[Any]:
     """A set registered for GPU 0."""
     del base
-    made = pynvml.nvmlEventSetCreate()
+    event_set = pynvml.nvmlEventSetCreate()
     gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
-    pynvml.nvmlDeviceRegisterEvents(gpu, ALL_OF_THEM, made)
-    yield made
-    pynvml.nvmlEventSetFree(made)
+    pynvml.nvmlDeviceRegisterEvents(gpu, ALL_OF_THEM, event_set)
+    yield event_set
+    pynvml.nvmlEventSetFree(event_set)
 
 
 def xid(base: Path, number: int, gpu: str = "0") -> None:
@@ -134,11 +134,11 @@ def test_a_call_to_a_hanging_gpu_blocks_and_calls_to_others_do_not(
 
 
 def test_a_driver_upgrade_moves_the_libraries_and_then_the_reboot_loads_it(base: Path) -> None:
-    at = layout.Layout(base)
+    position = layout.Layout(base)
     control.send(base, "upgrade", "590.48.01")
-    library = at.libraries / "libnvidia-ml.so.1"
+    library = position.libraries / "libnvidia-ml.so.1"
     assert library.resolve().name == "libnvidia-ml.so.590.48.01"
-    version = at.host_root / "proc/driver/nvidia/version"
+    version = position.host_root / "proc/driver/nvidia/version"
     assert "580.105.08" in version.read_text()
     pynvml.nvmlShutdown()
     code = worlds.code_of(pynvml.nvmlInit)
@@ -174,18 +174,18 @@ def test_samples_of_processes_are_counted_before_they_are_written(base: Path) ->
         control.send(base, "work", "0", pid, "30")
     gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
     call = pynvml._nvmlGetFunctionPointer("nvmlDeviceGetProcessUtilization")
-    since, found = ctypes.c_ulonglong(0), (pynvml.c_nvmlProcessUtilizationSample_t * 3)()
-    for room, into in ((0, None), (0, found), (1, found)):
+    since, result = ctypes.c_ulonglong(0), (pynvml.c_nvmlProcessUtilizationSample_t * 3)()
+    for room, into in ((0, None), (0, result), (1, result)):
         count = ctypes.c_uint(room)
         code = call(gpu, into, ctypes.byref(count), since)
         assert (code, count.value) == (pynvml.NVML_ERROR_INSUFFICIENT_SIZE, 2)
-        assert found[0].pid == 0
+        assert result[0].pid == 0
     count = ctypes.c_uint(3)
-    assert call(gpu, found, ctypes.byref(count), since) == pynvml.NVML_SUCCESS
-    assert [(one.pid, one.smUtil) for one in found[: count.value]] == [(41, 30), (42, 30)]
-    assert call(gpu, found, None, since) == pynvml.NVML_ERROR_INVALID_ARGUMENT
-    told = pynvml.nvmlDeviceGetProcessUtilization(gpu, 0)
-    assert [one.pid for one in told] == [41, 42]
+    assert call(gpu, result, ctypes.byref(count), since) == pynvml.NVML_SUCCESS
+    assert [(entry.pid, entry.smUtil) for entry in result[: count.value]] == [(41, 30), (42, 30)]
+    assert call(gpu, result, None, since) == pynvml.NVML_ERROR_INVALID_ARGUMENT
+    samples = pynvml.nvmlDeviceGetProcessUtilization(gpu, 0)
+    assert [entry.pid for entry in samples] == [41, 42]
     assert pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu == 60
 
 
@@ -222,8 +222,8 @@ def test_the_unrepairable_memory_flag_is_the_headers_and_not_pynvmls(base: Path)
     pynvml.nvmlInit()
     flag = ctypes.c_uint()
     gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
-    ask = pynvml._nvmlGetFunctionPointer("nvmlDeviceGetUnrepairableMemoryFlag_v1")
-    assert ask(gpu, ctypes.byref(flag)) == pynvml.NVML_SUCCESS
+    answer = pynvml._nvmlGetFunctionPointer("nvmlDeviceGetUnrepairableMemoryFlag_v1")
+    assert answer(gpu, ctypes.byref(flag)) == pynvml.NVML_SUCCESS
     assert flag.value == 1
     assert pynvml.nvmlDeviceGetUnrepairableMemoryFlag_v1(gpu) == 0
 

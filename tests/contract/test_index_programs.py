@@ -65,11 +65,11 @@ def base(
 
 def run(base: Path, program: str) -> list[str]:
     """The lines that a program prints where the machine's driver is installed."""
-    at = layout.Layout(base)
+    position = layout.Layout(base)
     environment = {
         **os.environ,
-        "LD_LIBRARY_PATH": str(at.libraries),
-        "PATH": f"{at.driver_root / 'usr/bin'}:{os.environ['PATH']}",
+        "LD_LIBRARY_PATH": str(position.libraries),
+        "PATH": f"{position.driver_root / 'usr/bin'}:{os.environ['PATH']}",
     }
     return shell.run((str(PYTHON), "-W", "ignore", "-c", program), env=environment).splitlines()
 

@@ -34,17 +34,19 @@ class World:
 
     @property
     def parts(self) -> mig.Mig:
-        found = self.gpu.mig
-        assert found is not None
-        return found
+        result = self.gpu.mig
+        assert result is not None
+        return result
 
     def place(self, name: str, start: int = 0) -> mig.InstanceRef:
-        profile = next(one for one in self.parts.profiles if one.name == name)
-        at = next(one for one in profile.placements if one.start == start)
-        return mig.InstanceRef(self.gpu.uuid, profile.id, at)
+        profile = next(profile for profile in self.parts.profiles if profile.name == name)
+        placement = next(placement for placement in profile.placements if placement.start == start)
+        return mig.InstanceRef(self.gpu.uuid, profile.id, placement)
 
     def found(self) -> list[tuple[int, int]]:
-        return [(one.profile_id, one.placement.start) for one in self.parts.instances]
+        return [
+            (instance.profile_id, instance.placement.start) for instance in self.parts.instances
+        ]
 
 
 class Watch:
@@ -62,10 +64,10 @@ def die() -> None:
 
 
 def fake(product: str, watch: Watch) -> World:
-    of = machine.build(product, "contract")
-    for gpu in of.gpus:
-        of.board(gpu).mig = of.board(gpu).mig_pending = not gpu.resetless
-    seen, commands = fake_nvml.FakeNvml(of), control.Control(of)
+    built = machine.build(product, "contract")
+    for gpu in built.gpus:
+        built.board(gpu).mig = built.board(gpu).mig_pending = not gpu.resetless
+    seen, commands = fake_nvml.FakeNvml(built), control.Control(built)
     acts = partitioning.FakePartitions(seen.library, watch=watch)
     return World(acts, seen, lambda call, *w: wire.invoke(getattr(commands, call), w))
 
@@ -116,26 +118,28 @@ def test_a_gpu_that_stays_in_use_keeps_its_mode(world: World) -> None:
     assert world.parts.enabled is False
 
 
-def test_what_is_made_is_what_is_read(world: World) -> None:
+def test_created_instances_are_read_back(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
-    place = world.place("1g.10gb", 4)
-    made = world.acts.create(place)
-    assert world.parts.instances == (made,)
-    assert (made.placement, made.compute_instance) == (mig.Placement(4, 1), 0)
-    assert made.uuid is not None
-    assert made.uuid.startswith("MIG-")
+    instance_ref = world.place("1g.10gb", 4)
+    instance = world.acts.create(instance_ref)
+    assert world.parts.instances == (instance,)
+    assert (instance.placement, instance.compute_instance) == (mig.Placement(4, 1), 0)
+    assert instance.uuid is not None
+    assert instance.uuid.startswith("MIG-")
     assert world.nvml.refresh_gpu(world.gpu).mig == world.parts
 
 
 def test_an_instance_is_destroyed_once_and_again(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
-    made = world.acts.create(world.place("3g.40gb", 4))
-    place = mig.InstanceRef(world.gpu.uuid, made.profile_id, made.placement, made.uuid)
+    instance = world.acts.create(world.place("3g.40gb", 4))
+    instance_ref = mig.InstanceRef(
+        world.gpu.uuid, instance.profile_id, instance.placement, instance.uuid
+    )
     for _ in range(2):
-        world.acts.destroy(place, 0)
+        world.acts.destroy(instance_ref, 0)
         assert world.found() == []
     world.acts.disable(world.gpu.uuid, 0)
-    world.acts.destroy(place, 0)
+    world.acts.destroy(instance_ref, 0)
 
 
 @pytest.mark.parametrize(
@@ -154,9 +158,9 @@ def test_the_device_of_any_profile_is_all_of_its_instance(
     world: World, name: str, start: int
 ) -> None:
     world.acts.enable(world.gpu.uuid)
-    made = world.acts.create(world.place(name, start))
-    assert made.uuid is not None
-    assert world.parts.instances == (made,)
+    instance = world.acts.create(world.place(name, start))
+    assert instance.uuid is not None
+    assert world.parts.instances == (instance,)
 
 
 def test_a_place_that_is_taken_is_left_as_it_is(world: World) -> None:
@@ -173,28 +177,28 @@ def test_a_death_in_the_middle_leaves_what_the_place_finds_again(
     world: World, watch: Watch, point: str
 ) -> None:
     world.acts.enable(world.gpu.uuid)
-    place = world.place("2g.20gb", 2)
+    instance_ref = world.place("2g.20gb", 2)
     watch.then[point] = die
     with pytest.raises(gpunode.Killed):
-        world.acts.create(place)
-    assert world.found() == [(place.profile_id, 2)]
-    world.acts.destroy(place, 0)
+        world.acts.create(instance_ref)
+    assert world.found() == [(instance_ref.profile_id, 2)]
+    world.acts.destroy(instance_ref, 0)
     assert world.found() == []
 
 
 def test_a_part_that_fails_takes_the_rest_with_it(world: World, watch: Watch) -> None:
     world.acts.enable(world.gpu.uuid)
-    place = world.place("1g.10gb", 0)
+    instance_ref = world.place("1g.10gb", 0)
 
     watch.then["GPU instance made"] = lambda: world.fault("refuse", "0", NO_RESOURCES, "1")
     with pytest.raises(errors.Unchanged, match=CODE[NO_RESOURCES]):
-        world.acts.create(place)
+        world.acts.create(instance_ref)
     assert world.found() == []
 
 
 def test_a_part_that_cannot_be_taken_back_is_said_to_be_there(world: World, watch: Watch) -> None:
     world.acts.enable(world.gpu.uuid)
-    place = world.place("1g.10gb", 0)
+    instance_ref = world.place("1g.10gb", 0)
 
     def refuse() -> None:
         world.fault("refuse", "0", NO_RESOURCES, "1")
@@ -202,44 +206,46 @@ def test_a_part_that_cannot_be_taken_back_is_said_to_be_there(world: World, watc
 
     watch.then["GPU instance made"] = refuse
     with pytest.raises(errors.DeviceFault) as raised:
-        world.acts.create(place)
+        world.acts.create(instance_ref)
     assert not isinstance(raised.value, errors.Unchanged)
-    assert world.found() == [(place.profile_id, 0)]
-    world.acts.destroy(place, 0)
+    assert world.found() == [(instance_ref.profile_id, 0)]
+    world.acts.destroy(instance_ref, 0)
     assert world.found() == []
 
 
 def test_processes_are_waited_for_as_long_as_patience_goes(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
-    place = world.place("3g.40gb", 0)
-    world.acts.create(place)
+    instance_ref = world.place("3g.40gb", 0)
+    world.acts.create(instance_ref)
     world.fault("refuse", "0", IN_USE, "6")
     with pytest.raises(errors.DeviceFault, match=CODE[IN_USE]):
-        world.acts.destroy(place, 0.5)
-    world.acts.destroy(place, 5)
+        world.acts.destroy(instance_ref, 0.5)
+    world.acts.destroy(instance_ref, 5)
     assert world.found() == []
 
 
 def test_an_instance_with_a_process_stays_until_it_ends(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
-    place = world.place("3g.40gb", 0)
-    made = world.acts.create(place)
-    world.fault("process", "0", "77", str(1 << 30), str(made.gpu_instance), "0")
+    instance_ref = world.place("3g.40gb", 0)
+    instance = world.acts.create(instance_ref)
+    world.fault("process", "0", "77", str(1 << 30), str(instance.gpu_instance), "0")
     with pytest.raises(errors.DeviceFault, match=CODE[IN_USE]):
-        world.acts.destroy(place, 1)
-    assert world.parts.instances == (made,)
-    world.fault("process", "0", "77", "0", str(made.gpu_instance), "0")
-    world.acts.destroy(place, 1)
+        world.acts.destroy(instance_ref, 1)
+    assert world.parts.instances == (instance,)
+    world.fault("process", "0", "77", "0", str(instance.gpu_instance), "0")
+    world.acts.destroy(instance_ref, 1)
     assert world.found() == []
 
 
 def test_an_instance_with_another_uuid_is_somebody_elses(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
-    place = world.place("3g.40gb", 0)
-    ours = world.acts.create(place)
-    meant = mig.InstanceRef(place.gpu, place.profile_id, place.placement, ours.uuid)
+    instance_ref = world.place("3g.40gb", 0)
+    ours = world.acts.create(instance_ref)
+    meant = mig.InstanceRef(
+        instance_ref.gpu, instance_ref.profile_id, instance_ref.placement, ours.uuid
+    )
     world.acts.destroy(meant, 0)
-    theirs = world.acts.create(place)
+    theirs = world.acts.create(instance_ref)
     world.acts.destroy(meant, 0)
     assert world.parts.instances == (theirs,)
 
@@ -274,19 +280,19 @@ def test_a_mode_that_takes_a_reset_is_refused_and_put_back(world: World) -> None
 
 def test_a_gpu_that_is_lost_has_no_instance_to_destroy(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
-    place = world.place("1g.10gb", 0)
-    world.acts.create(place)
+    instance_ref = world.place("1g.10gb", 0)
+    world.acts.create(instance_ref)
     world.fault("lose", "0")
-    world.acts.destroy(place, 0)
+    world.acts.destroy(instance_ref, 0)
     with pytest.raises(errors.DeviceFault, match="NVML error 15"):
-        world.acts.create(place)
+        world.acts.create(instance_ref)
 
 
 def test_a_gpu_that_moved_with_its_mode_is_read_again(world: World) -> None:
-    before = world.gpu
+    previous = world.gpu
     world.fault("moves", "0")
-    world.acts.enable(before.uuid)
-    after = world.nvml.refresh_gpu(before)
-    assert (before.minor, after.minor) == (0, 8)
+    world.acts.enable(previous.uuid)
+    after = world.nvml.refresh_gpu(previous)
+    assert (previous.minor, after.minor) == (0, 8)
     assert after.mig is not None
     assert after.mig.enabled

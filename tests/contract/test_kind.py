@@ -1,7 +1,4 @@
-"""Tests of the values that `hack.kind` gives the chart: node parts on workers alone.
-
-The image by its digest.
-"""
+"""Tests of the values that `hack.kind` sets: node parts on workers alone, the image by digest."""
 
 import os
 import shutil
@@ -20,24 +17,26 @@ def test_the_chart_takes_the_values_and_puts_the_node_parts_on_workers_only() ->
     flags = (f"--values={chart.VALUES}", *driver.WORKERS_ONLY, f"--set=image.digest={DIGEST}")
     rendered = helm.objects(helm.template(*flags))
     daemons = {
-        one["metadata"]["name"]: one["spec"]["template"]["spec"]
-        for one in rendered
-        if one["kind"] == "DaemonSet"
+        entry["metadata"]["name"]: entry["spec"]["template"]["spec"]
+        for entry in rendered
+        if entry["kind"] == "DaemonSet"
     }
     assert set(daemons) == {"ration-kubeletplugin", "ration-mps"}
     for pod in daemons.values():
         assert pod["nodeSelector"] == {"ration.dev/allocator": "controller"}
-        assert {one["image"] for one in pod["containers"]} == {f"{driver.repository()}@{DIGEST}"}
+        assert {container["image"] for container in pod["containers"]} == {
+            f"{driver.repository()}@{DIGEST}"
+        }
     nodes = yaml.safe_load((helm.ROOT / "kind-config.yaml").read_text())["nodes"]
-    workers = [one for one in nodes if one["role"] == "worker"]
+    workers = [node for node in nodes if node["role"] == "worker"]
     labels = {"ration.dev/allocator": "controller", "nvidia.com/gpu.present": "true"}
-    assert all(one["labels"] == labels for one in workers)
+    assert all(worker["labels"] == labels for worker in workers)
     values = yaml.safe_load((helm.CHART / "values.yaml").read_text())
     assert "nvidia.com/gpu.present=true" in values["gpuNodeLabels"]
 
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="Go builds it")
-def test_what_kindnet_plans_by_its_own_tests() -> None:
+def test_kindnets_own_tests_pass() -> None:
     room = helm.ROOT / "hack/kind/programs/kindnet"
     environment = {**os.environ, "CGO_ENABLED": "0"}
     assert "ok" in shell.run(("go", "test", "./..."), cwd=room, env=environment, timeout=600)

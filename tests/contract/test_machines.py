@@ -49,10 +49,10 @@ def answer(call: Callable[..., object], *arguments: object) -> Any:
 
 
 def test_gpus_are_all_there_with_distinct_identities(machine: profile.Profile) -> None:
-    found = handles()
-    assert len(found) == len(machine.gpus)
+    results = handles()
+    assert len(results) == len(machine.gpus)
     for identity in (pynvml.nvmlDeviceGetUUID, pynvml.nvmlDeviceGetMinorNumber):
-        assert len({identity(handle) for handle in found}) == len(found)
+        assert len({identity(handle) for handle in results}) == len(results)
 
 
 def test_figures_are_the_products(machine: profile.Profile) -> None:
@@ -93,7 +93,7 @@ def test_only_products_with_mig_have_a_mode_and_profiles_that_fit(
         ]
         names = [info.name.removeprefix("MIG ") for info in infos if info]
         expected = product.mig.profiles.values() if product.mig else ()
-        assert sorted(names) == sorted(one.name for one in expected)
+        assert sorted(names) == sorted(mig_profile.name for mig_profile in expected)
 
 
 def test_rows_are_remapped_or_pages_retired(machine: profile.Profile) -> None:
@@ -108,8 +108,8 @@ def test_the_fabric_tells_its_cluster_and_clique(machine: profile.Profile) -> No
     for handle in handles():
         info = pynvml.c_nvmlGpuFabricInfo_v3_t()
         info.version = pynvml.nvmlGpuFabricInfo_v3
-        told = answer(pynvml.nvmlDeviceGetGpuFabricInfoV, handle, ctypes.byref(info))
-        assert (told is None) == (machine.fabric is None)
+        reported = answer(pynvml.nvmlDeviceGetGpuFabricInfoV, handle, ctypes.byref(info))
+        assert (reported is None) == (machine.fabric is None)
         if machine.fabric:
             assert bytes(info.clusterUuid).hex() == machine.fabric.cluster.replace("-", "")
             assert (info.cliqueId, info.state) == (machine.fabric.clique, 3)
@@ -133,9 +133,9 @@ def test_links_end_at_switches_or_across_a_bridge_or_do_not_exist(
 def test_nvidia_smi_tells_the_same_gpus(machine: profile.Profile, base: Path) -> None:
     smi = layout.Layout(base).driver_root / "usr/bin/nvidia-smi"
     done = subprocess.run([smi, "-q", "-x"], capture_output=True, text=True, check=True)
-    told = ET.fromstring(done.stdout)  # noqa: S314 - our own program's
-    assert told.findtext("attached_gpus") == str(len(machine.gpus))
-    assert [gpu.findtext("uuid") for gpu in told.iter("gpu")] == [
+    element = ET.fromstring(done.stdout)  # noqa: S314 - our own program's
+    assert element.findtext("attached_gpus") == str(len(machine.gpus))
+    assert [gpu.findtext("uuid") for gpu in element.iter("gpu")] == [
         pynvml.nvmlDeviceGetUUID(handle) for handle in handles()
     ]
 
@@ -143,8 +143,8 @@ def test_nvidia_smi_tells_the_same_gpus(machine: profile.Profile, base: Path) ->
 def test_only_a_rack_is_told_by_its_gpus(machine: profile.Profile) -> None:
     for handle in handles():
         info = pynvml.c_nvmlPlatformInfo_v2_t()
-        told = answer(pynvml.nvmlDeviceGetPlatformInfo, handle, ctypes.byref(info))
-        assert (told is None) == (machine.platform is None)
+        reported = answer(pynvml.nvmlDeviceGetPlatformInfo, handle, ctypes.byref(info))
+        assert (reported is None) == (machine.platform is None)
         if machine.platform:
             assert info.chassisSerialNumber == machine.platform.chassis
             assert ord(info.slotNumber) == machine.platform.slot

@@ -1,7 +1,4 @@
-"""Tests of what GPUs draw and MIG devices use: by the real adapter on a simulated machine.
-
-And the fake.
-"""
+"""Tests of power and MIG usage: the real adapter on a simulated machine, and the fake."""
 
 import tempfile
 from collections.abc import Iterator
@@ -27,23 +24,23 @@ GIB = 1 << 30
 def node() -> Iterator[simulated_node.SimulatedNode]:
     """Yield a node below a short path, as sockets need."""
     with (
-        tempfile.TemporaryDirectory(prefix="meter-") as made,
-        simulated_node.running(Path(made) / "m", "hgx-h100") as running,
+        tempfile.TemporaryDirectory(prefix="meter-") as temporary_directory,
+        simulated_node.running(Path(temporary_directory) / "m", "hgx-h100") as running,
     ):
         yield running
 
 
 def test_the_fake_and_the_library_tell_the_same_watts(node: simulated_node.SimulatedNode) -> None:
-    of = machine.build("hgx-h100", "contract")
-    faked = watts(fake_users.FakeMeter(fake_nvml.FakeNvml(of).library), of.gpus[0].uuid)
+    built = machine.build("hgx-h100", "contract")
+    faked = watts(fake_users.FakeMeter(fake_nvml.FakeNvml(built).library), built.gpus[0].uuid)
     read = watts(power.NvmlMeter(node.library.session), node.gpus()[0].uuid)
     assert faked == read
     assert read is not None
     assert 10 < read < 1000
 
 
-def watts(of: ports.Meter, gpu: str) -> float | None:
-    return of.power_watts(ids.GpuUuid(gpu))
+def watts(meter: ports.Meter, gpu: str) -> float | None:
+    return meter.power_watts(ids.GpuUuid(gpu))
 
 
 def test_a_lost_gpu_is_a_fault(node: simulated_node.SimulatedNode) -> None:
@@ -54,19 +51,19 @@ def test_a_lost_gpu_is_a_fault(node: simulated_node.SimulatedNode) -> None:
     node.fault("restore", gpu)
 
 
-def test_of_a_mig_device_its_own_memory_is_told(node: simulated_node.SimulatedNode) -> None:
+def test_a_mig_device_reports_its_own_memory(node: simulated_node.SimulatedNode) -> None:
     gpu, session = node.gpus()[2], node.library.session
     assert gpu.mig is not None
-    chosen = next(one for one in gpu.mig.profiles if one.name == "3g.40gb")
+    chosen = next(profile for profile in gpu.mig.profiles if profile.name == "3g.40gb")
     hands = mig_instances.MigInstances(session, clock.SystemClock())
     hands.enable(gpu.uuid)
-    place = mig.InstanceRef(gpu.uuid, chosen.id, chosen.placements[0])
-    made = hands.create(place)
-    assert made.uuid is not None
-    of = power.NvmlMeter(session)
-    assert of.used_bytes(made.uuid) == 0
-    parts = str(made.gpu_instance), str(made.compute_instance)
+    instance_ref = mig.InstanceRef(gpu.uuid, chosen.id, chosen.placements[0])
+    instance = hands.create(instance_ref)
+    assert instance.uuid is not None
+    nvml_meter = power.NvmlMeter(session)
+    assert nvml_meter.used_bytes(instance.uuid) == 0
+    parts = str(instance.gpu_instance), str(instance.compute_instance)
     node.fault("process", gpu.uuid, "4711", str(2 * GIB), *parts)
-    assert of.used_bytes(made.uuid) == 2 * GIB
+    assert nvml_meter.used_bytes(instance.uuid) == 2 * GIB
     with session.use():
         assert pynvml.nvmlDeviceGetCount() == 8

@@ -35,8 +35,8 @@ def gpu(base: Path) -> Handle:
 
 
 def create(gpu: Handle, profile: int, start: int, size: int) -> Handle:
-    at = ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(start, size))
-    return pynvml.nvmlDeviceCreateGpuInstanceWithPlacement(gpu, profile, at)
+    arguments = ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(start, size))
+    return pynvml.nvmlDeviceCreateGpuInstanceWithPlacement(gpu, profile, arguments)
 
 
 def a_device(gpu: Handle, start: int) -> tuple[Handle, Handle, Handle]:
@@ -51,10 +51,10 @@ def address(handle: Handle) -> int | None:
     return ctypes.cast(handle, ctypes.c_void_p).value
 
 
-def listed(call: Any, of: Handle, profile: int, kind: Any, most: int) -> list[Any]:
-    count, found = ctypes.c_uint(), (kind * most)()
-    call(of, profile, found, ctypes.byref(count))
-    return list(found)[: count.value]
+def listed(call: Any, source: Handle, profile: int, kind: Any, most: int) -> list[Any]:
+    count, result = ctypes.c_uint(), (kind * most)()
+    call(source, profile, result, ctypes.byref(count))
+    return list(result)[: count.value]
 
 
 @pytest.mark.usefixtures("base")
@@ -74,11 +74,11 @@ def test_profile_infos_of_both_versions_agree_with_the_guide(version: int) -> No
 @pytest.mark.usefixtures("base")
 def test_placements_can_be_counted_first_and_then_read() -> None:
     gpu, count = pynvml.nvmlDeviceGetHandleByIndex(0), ctypes.c_uint()
-    ask = pynvml.nvmlDeviceGetGpuInstancePossiblePlacements
-    ask(gpu, 15, None, ctypes.byref(count))
+    answer = pynvml.nvmlDeviceGetGpuInstancePossiblePlacements
+    answer(gpu, 15, None, ctypes.byref(count))
     assert count.value == 4
-    places = listed(ask, gpu, 15, pynvml.c_nvmlGpuInstancePlacement_t, 4)
-    assert [(at.start, at.size) for at in places] == [(0, 2), (2, 2), (4, 2), (6, 2)]
+    places = listed(answer, gpu, 15, pynvml.c_nvmlGpuInstancePlacement_t, 4)
+    assert [(entry.start, entry.size) for entry in places] == [(0, 2), (2, 2), (4, 2), (6, 2)]
 
 
 def test_an_instance_is_made_found_and_destroyed(gpu: Handle) -> None:
@@ -87,11 +87,16 @@ def test_an_instance_is_made_found_and_destroyed(gpu: Handle) -> None:
     assert (info.id, info.profileId, info.placement.start, info.placement.size) == (11, 19, 4, 1)
     assert address(info.device) == address(gpu)
     assert address(pynvml.nvmlDeviceGetGpuInstanceById(gpu, 11)) == address(instance)
-    found = listed(pynvml.nvmlDeviceGetGpuInstances, gpu, 19, pynvml.c_nvmlGpuInstance_t, 7)
-    assert [address(one) for one in found] == [address(instance)]
-    made = pynvml.nvmlComputeInstanceGetInfo(compute)
-    assert address(made.gpuInstance) == address(instance)
-    assert (made.id, made.profileId, made.placement.start, made.placement.size) == (0, 0, 0, 1)
+    results = listed(pynvml.nvmlDeviceGetGpuInstances, gpu, 19, pynvml.c_nvmlGpuInstance_t, 7)
+    assert [address(result) for result in results] == [address(instance)]
+    info_value = pynvml.nvmlComputeInstanceGetInfo(compute)
+    assert address(info_value.gpuInstance) == address(instance)
+    assert (
+        info_value.id,
+        info_value.profileId,
+        info_value.placement.start,
+        info_value.placement.size,
+    ) == (0, 0, 0, 1)
     assert pynvml.nvmlDeviceIsMigDeviceHandle(device).value == 1
     code = worlds.code_of(pynvml.nvmlGpuInstanceDestroy, instance)
     assert code == pynvml.NVML_ERROR_IN_USE
@@ -111,11 +116,11 @@ def test_a_taken_placement_is_insufficient_resources(gpu: Handle) -> None:
 
 
 def test_the_walk_meets_gaps(gpu: Handle) -> None:
-    made = [a_device(gpu, start) for start in range(3)]
-    pynvml.nvmlComputeInstanceDestroy(made[1][1])
+    devices = [a_device(gpu, start) for start in range(3)]
+    pynvml.nvmlComputeInstanceDestroy(devices[1][1])
     assert pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu) == 7
     walk = pynvml.nvmlDeviceGetMigDeviceHandleByIndex
-    assert address(walk(gpu, 2)) == address(made[2][2])
+    assert address(walk(gpu, 2)) == address(devices[2][2])
     assert worlds.code_of(walk, gpu, 1) == pynvml.NVML_ERROR_NOT_FOUND
 
 
@@ -135,20 +140,23 @@ def test_a_mig_device_tells_its_ids_attributes_and_parent(gpu: Handle) -> None:
 
 
 def test_capability_files_and_nodes_follow_the_instances(base: Path, gpu: Handle) -> None:
-    at = layout.Layout(base)
-    place = at.capabilities / "gpu0/mig/gi9"
+    position = layout.Layout(base)
+    path = position.capabilities / "gpu0/mig/gi9"
     instance, compute, _ = a_device(gpu, 2)
-    lines = (at.host_root / "proc/driver/nvidia-caps/mig-minors").read_text().splitlines()
+    lines = (position.host_root / "proc/driver/nvidia-caps/mig-minors").read_text().splitlines()
     for name in ("access", "ci0/access"):
-        text = (place / name).read_text()
+        text = (path / name).read_text()
         minor = int(text.splitlines()[0].removeprefix("DeviceFileMinor: "))
         assert text == f"DeviceFileMinor: {minor}\nDeviceFileMode: 292\nDeviceFileModify: 1\n"
         assert f"gpu0/gi9/{name} {minor}" in lines
-        assert (at.capability_nodes / f"nvidia-cap{minor}").exists()
+        assert (position.capability_nodes / f"nvidia-cap{minor}").exists()
     pynvml.nvmlComputeInstanceDestroy(compute)
     pynvml.nvmlGpuInstanceDestroy(instance)
-    assert not place.exists()
-    assert {path.name for path in at.capability_nodes.iterdir()} == {"nvidia-cap1", "nvidia-cap2"}
+    assert not path.exists()
+    assert {path.name for path in position.capability_nodes.iterdir()} == {
+        "nvidia-cap1",
+        "nvidia-cap2",
+    }
 
 
 def test_nvidia_smi_lists_mig_devices_below_their_gpu(base: Path, gpu: Handle) -> None:
@@ -156,8 +164,8 @@ def test_nvidia_smi_lists_mig_devices_below_their_gpu(base: Path, gpu: Handle) -
     instance = create(gpu, 9, 4, 4)
     part = pynvml.nvmlGpuInstanceCreateComputeInstance(instance, 0)
     uuids = [
-        pynvml.nvmlDeviceGetUUID(one)
-        for one in (device, pynvml.nvmlComputeInstanceGetInfo(part).device)
+        pynvml.nvmlDeviceGetUUID(entry)
+        for entry in (device, pynvml.nvmlComputeInstanceGetInfo(part).device)
     ]
     smi = layout.Layout(base).driver_root / "usr/bin/nvidia-smi"
     done = subprocess.run([smi, "-L"], capture_output=True, text=True, check=True)
@@ -210,13 +218,13 @@ class ProfileInfoV3(ctypes.Structure):
 def test_the_third_profile_structure_tells_who_has_graphics(tmp_path: Path) -> None:
     with worlds.running(tmp_path, "rtx-pro-6000") as library, worlds.initialised(library):
         gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
-        ask = pynvml._nvmlGetFunctionPointer("nvmlDeviceGetGpuInstanceProfileInfoV")
-        told = {}
+        answer = pynvml._nvmlGetFunctionPointer("nvmlDeviceGetGpuInstanceProfileInfoV")
+        document = {}
         for enum in (0x0, 0xA, 0xD):
             info = ProfileInfoV3(version=ctypes.sizeof(ProfileInfoV3) | 3 << 24)
-            assert ask(gpu, enum, ctypes.byref(info)) == pynvml.NVML_SUCCESS
-            told[info.name.decode()] = (info.id, info.encoder, info.memory, info.capabilities)
-        assert told == {
+            assert answer(gpu, enum, ctypes.byref(info)) == pynvml.NVML_SUCCESS
+            document[info.name.decode()] = (info.id, info.encoder, info.memory, info.capabilities)
+        assert document == {
             "MIG 1g.24gb": (14, 1, 24192, 0),
             "MIG 1g.24gb+gfx": (47, 1, 24192, 2),
             "MIG 1g.24gb-me": (67, 0, 24192, 0),

@@ -98,9 +98,9 @@ def test_fields_of_power_and_energy_are_what_the_functions_answer(
     control.send(base, "set_reading", "4", "power_mw", "345678")
     assert field(gpu, pynvml.NVML_FI_DEV_POWER_INSTANT) == (0, 345_678)
     assert field(gpu, pynvml.NVML_FI_DEV_POWER_MAX_LIMIT) == (0, 700_000)
-    before = pynvml.nvmlDeviceGetTotalEnergyConsumption(gpu)
+    previous = pynvml.nvmlDeviceGetTotalEnergyConsumption(gpu)
     code, energy = field(gpu, pynvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION)
-    assert (code, energy >= before) == (0, True)
+    assert (code, energy >= previous) == (0, True)
 
 
 def test_fields_of_nvlink_are_by_link(gpu: pynvml.c_nvmlDevice_t) -> None:
@@ -120,8 +120,8 @@ def test_older_versions_of_functions_write_their_shorter_structures(
     assert bytes(pci[:12]) == b"0000:97:00.0"
     assert set(pci[36:]) == {end}
     count, infos = ctypes.c_uint(2), (ctypes.c_ulonglong * 5)(*[end] * 5)
-    ask = library.nvmlDeviceGetComputeRunningProcesses
-    assert ask(gpu, ctypes.byref(count), infos) == 0
+    answer = library.nvmlDeviceGetComputeRunningProcesses
+    assert answer(gpu, ctypes.byref(count), infos) == 0
     assert (count.value, infos[0] & 0xFFFFFFFF, infos[1]) == (1, 4711, 2048 << 20)
     assert list(infos[2:]) == [end] * 3
 

@@ -48,8 +48,8 @@ def is_function(name: str) -> bool:
 def exported(name: str) -> str:
     """The symbol that pynvml's function of that name looks up."""
     code = getattr(pynvml, name).__code__
-    found = [const for const in code.co_consts if isinstance(const, str) and const[:4] == "nvml"]
-    return found[0] if found else name
+    consts = [const for const in code.co_consts if isinstance(const, str) and const[:4] == "nvml"]
+    return consts[0] if consts else name
 
 
 def library(node: nvidia_roots.Node) -> Path:

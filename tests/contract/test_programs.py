@@ -52,8 +52,8 @@ def parted(tmp_path: Path) -> Iterator[Path]:
         gpu = pynvml.nvmlDeviceGetHandleByIndex(2)
         assert pynvml.nvmlDeviceSetMigMode(gpu, 1) == pynvml.NVML_SUCCESS
         for gpu_profile, compute_profile in ((9, 2), (19, 0)):
-            made = pynvml.nvmlDeviceCreateGpuInstance(gpu, gpu_profile)
-            pynvml.nvmlGpuInstanceCreateComputeInstance(made, compute_profile)
+            gpu_instance = pynvml.nvmlDeviceCreateGpuInstance(gpu, gpu_profile)
+            pynvml.nvmlGpuInstanceCreateComputeInstance(gpu_instance, compute_profile)
         yield tmp_path
 
 
@@ -70,9 +70,9 @@ def gpus(base: Path) -> tuple[machine.Gpu, ...]:
 
 
 def test_gpustat_lists_every_gpu_with_its_name_and_figures(base: Path) -> None:
-    told = json.loads(run(base, "gpustat", "--json"))
-    assert told["driver_version"] == machines.load(base).driver_version
-    for index, (row, gpu) in enumerate(zip(told["gpus"], gpus(base), strict=True)):
+    document = json.loads(run(base, "gpustat", "--json"))
+    assert document["driver_version"] == machines.load(base).driver_version
+    for index, (row, gpu) in enumerate(zip(document["gpus"], gpus(base), strict=True)):
         assert (row["index"], row["uuid"]) == (index, gpu.uuid)
         assert row["name"] == gpu.product.name
         assert row["memory.total"] == gpu.product.memory_mib.total
@@ -82,27 +82,27 @@ def test_gpustat_lists_every_gpu_with_its_name_and_figures(base: Path) -> None:
 
 
 def test_nvitop_lists_every_gpu_with_its_address(base: Path) -> None:
-    told = run(base, "nvitop", "-1", "--ascii")
-    rows = [ROW.match(line) for line in told.splitlines()]
-    found = [row.groups() for row in rows if row]
-    for index, (row, gpu) in enumerate(zip(found, gpus(base), strict=True)):
+    message = run(base, "nvitop", "-1", "--ascii")
+    rows = [ROW.match(line) for line in message.splitlines()]
+    groups = [row.groups() for row in rows if row]
+    for index, (row, gpu) in enumerate(zip(groups, gpus(base), strict=True)):
         number, name, persistence, bus_id = row
         assert (number, persistence, bus_id) == (str(index), "On", gpu.bus_id)
         assert gpu.product.name.endswith(name.removeprefix(".."))  # a long one is cut in front
-    assert f"Driver Version: {machines.load(base).driver_version}" in told
+    assert f"Driver Version: {machines.load(base).driver_version}" in message
     with_mig = any(gpu.product.mig for gpu in gpus(base))
-    assert ("Disabled" in told) == with_mig
+    assert ("Disabled" in message) == with_mig
 
 
 @needs_root
 def test_nvitop_and_gpustat_show_processes_and_mig_devices(parted: Path) -> None:
     pid = str(os.getpid())
     control.send(parted, "process", "3", pid, str(2 << 30), WHOLE, WHOLE)
-    told = run(parted, "nvitop", "-1", "--ascii")
-    rows = [MIG_ROW.match(line) for line in told.splitlines()]
-    found = [row.groups() for row in rows if row]
-    assert found == [("2", "0", "3g.40gb", "1", "0"), ("2", "1", "1g.10gb", "11", "0")]
-    assert re.search(rf"\|\s+3\s+{pid}\s.*2048MiB", told)
+    message = run(parted, "nvitop", "-1", "--ascii")
+    rows = [MIG_ROW.match(line) for line in message.splitlines()]
+    groups = [row.groups() for row in rows if row]
+    assert groups == [("2", "0", "3g.40gb", "1", "0"), ("2", "1", "1g.10gb", "11", "0")]
+    assert re.search(rf"\|\s+3\s+{pid}\s.*2048MiB", message)
     listed = json.loads(run(parted, "gpustat", "--json"))["gpus"]
     assert [(p["pid"], p["gpu_memory_usage"]) for p in listed[3]["processes"]] == [
         (os.getpid(), 2048)
@@ -114,8 +114,8 @@ def test_nvitop_and_gpustat_show_processes_and_mig_devices(parted: Path) -> None
 @pytest.mark.timeout(900)  # the first of them builds the program
 def test_nvidia_ctk_gives_a_container_what_we_give(base: Path) -> None:
     theirs, ours = toolkit.generate(base), spec_of_all(base)
-    devices = {one["name"]: one["containerEdits"] for one in ours["devices"]}
-    named = {one["name"]: one["containerEdits"] for one in theirs["devices"]}
+    devices = {device["name"]: device["containerEdits"] for device in ours["devices"]}
+    named = {device["name"]: device["containerEdits"] for device in theirs["devices"]}
     assert devices.keys() == {gpu.uuid for gpu in gpus(base)}
     for uuid, edits in devices.items():
         assert nodes(named[uuid]) == nodes(edits)
@@ -129,21 +129,21 @@ def test_nvidia_ctk_gives_a_container_what_we_give(base: Path) -> None:
 @pytest.mark.timeout(900)
 def test_nvidia_ctk_names_the_capabilities_of_mig_devices(parted: Path) -> None:
     spec = toolkit.generate(parted)
-    named = {one["name"]: one["containerEdits"] for one in spec["devices"]}
+    named = {device["name"]: device["containerEdits"] for device in spec["devices"]}
     assert {name for name in named if re.match(r"\d", name)} == {
         *("0", "1", "2:0", "2:1", "3", "4", "5", "6", "7")
     }
-    of = machines.load(parted)
-    (gpu,) = (one for one in of.gpus if of.board(one).mig)
-    for made in of.board(gpu).instances:
-        minors = capabilities.access(gpu.slot.minor, made, made.compute[0])
+    load = machines.load(parted)
+    (gpu,) = (gpu for gpu in load.gpus if load.board(gpu).mig)
+    for instance in load.board(gpu).instances:
+        minors = capabilities.access(gpu.slot.minor, instance, instance.compute[0])
         expected = {(f"nvidia{gpu.slot.minor}", 195, gpu.slot.minor)}
         expected |= {(f"nvidia-cap{minor}", 237, minor) for minor in minors}
-        edits = named[made.compute[0].uuid]
+        edits = named[instance.compute[0].uuid]
         assert {(path.name, major, minor) for path, major, minor in nodes(edits)} == expected
-    for one in spec_of_parts(parted, gpu.uuid)["devices"]:
-        theirs = nodes(named[one["name"]])
-        ours = nodes(one["containerEdits"])
+    for entry in spec_of_parts(parted, gpu.uuid)["devices"]:
+        theirs = nodes(named[entry["name"]])
+        ours = nodes(entry["containerEdits"])
         assert {(path.name, major, minor) for path, major, minor in ours} == {
             (path.name, major, minor) for path, major, minor in theirs
         }
@@ -162,26 +162,33 @@ def spec_of_parts(base: Path, uuid: str) -> Any:
         if gpu.uuid != uuid or gpu.mig is None:
             return []
         places = (
-            mig.InstanceRef(gpu.uuid, one.profile_id, one.placement, one.uuid)
-            for one in gpu.mig.instances
+            mig.InstanceRef(gpu.uuid, instance.profile_id, instance.placement, instance.uuid)
+            for instance in gpu.mig.instances
         )
-        return [planned(gpu, str(place.uuid), steps.Edits((gpu.uuid,), place)) for place in places]
+        return [
+            planned(gpu, str(instance_ref.uuid), steps.Edits((gpu.uuid,), instance_ref))
+            for instance_ref in places
+        ]
 
     return spec_of(base, devices)
 
 
 def spec_of(base: Path, devices: Callable[[model.Gpu], list[steps.PlannedDevice]]) -> Any:
-    at = layout.Layout(base)
-    library = nvml.NvmlLibrary(at.driver_root, at.host_root)
+    position = layout.Layout(base)
+    library = nvml.NvmlLibrary(position.driver_root, position.host_root)
     seen = discovery.Discovery(library)
-    found = tuple(one for gpu in seen.refresh().gpus for one in devices(gpu))
-    root = driver_files.DriverFiles(driver_root.DriverRoot(at.driver_root), at.host_root)
-    opening = opened.Capabilities(at.host_root)
-    told = metadata_files.MetadataFiles(base / "told")
-    files = spec_writer.ClaimFiles(store.SpecStore(base, KIND), told)
+    planned_devices = tuple(device for gpu in seen.refresh().gpus for device in devices(gpu))
+    root = driver_files.DriverFiles(
+        driver_root.DriverRoot(position.driver_root), position.host_root
+    )
+    opening = opened.Capabilities(position.host_root)
+    reported = metadata_files.MetadataFiles(base / "told")
+    files = spec_writer.ClaimFiles(store.SpecStore(base, KIND), reported)
     writer = spec_writer.CdiSpecWriter(KIND, seen, root, files, opening)
     started = checkpoint.State.STARTED
-    text = writer.render(checkpoint.Record(allocated_claims.a_ref(), started, "boot", found, ()))
+    text = writer.render(
+        checkpoint.Record(allocated_claims.a_ref(), started, "boot", planned_devices, ())
+    )
     library.close()
     return json.loads(text)
 

@@ -34,14 +34,14 @@ def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory, key: Path) -> Path:
     out = tmp_path_factory.mktemp("release") / "dist"
-    made = subprocess.run(
+    completed = subprocess.run(
         (sys.executable, "-m", "hack.release", f"--out={out}", f"--key={key}"),
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert made.returncode == 0, made.stderr
+    assert completed.returncode == 0, completed.stderr
     return out
 
 
@@ -55,8 +55,8 @@ def plugin(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def one(dist: Path, ending: str) -> Path:
-    (found,) = dist.glob(f"*{ending}")
-    return found
+    (path,) = dist.glob(f"*{ending}")
+    return path
 
 
 def test_every_file_is_what_the_checksums_say(dist: Path) -> None:
@@ -68,7 +68,7 @@ def test_every_file_is_what_the_checksums_say(dist: Path) -> None:
 
 
 @pytest.mark.slow
-def test_one_commit_makes_the_same_bytes_twice(dist: Path, tmp_path: Path) -> None:
+def test_a_release_is_reproducible(dist: Path, tmp_path: Path) -> None:
     command = (sys.executable, "-m", "hack.release", f"--out={tmp_path}")
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     assert (tmp_path / checksums.SUMS).read_text() == (dist / checksums.SUMS).read_text()
@@ -88,14 +88,14 @@ def test_the_signature_of_the_checksums_is_that_of_the_key(
 
 
 def test_a_key_that_is_not_there_is_named_and_nothing_is_removed(tmp_path: Path) -> None:
-    kept = tmp_path / "dist" / "older"
-    kept.parent.mkdir()
-    kept.write_text("an older release")
-    command = (sys.executable, "-m", "hack.release", f"--out={kept.parent}", "--key=nowhere")
-    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert made.returncode == 1
-    assert made.stderr == "error: --key nowhere: expected a file with a private key of SSH\n"
-    assert kept.exists()
+    path = tmp_path / "dist" / "older"
+    path.parent.mkdir()
+    path.write_text("an older release")
+    command = (sys.executable, "-m", "hack.release", f"--out={path.parent}", "--key=nowhere")
+    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert completed.returncode == 1
+    assert completed.stderr == "error: --key nowhere: expected a file with a private key of SSH\n"
+    assert path.exists()
 
 
 def test_the_plugin_runs_where_there_is_no_python(plugin: Path) -> None:
@@ -176,7 +176,7 @@ def test_krews_manifest_names_the_archive_by_its_digest(dist: Path) -> None:
 
 def test_the_provenance_names_each_file_the_commit_and_the_locks(dist: Path) -> None:
     statement = json.loads(one(dist, ".provenance.json").read_text())
-    subjects = {one["name"]: one["digest"]["sha256"] for one in statement["subject"]}
+    subjects = {entry["name"]: entry["digest"]["sha256"] for entry in statement["subject"]}
     beside = {checksums.SUMS, checksums.SIGNATURE, one(dist, ".provenance.json").name}
     assert subjects == {
         path.name: checksums.sha256(path) for path in dist.iterdir() if path.name not in beside
@@ -198,8 +198,8 @@ def test_the_charts_pods_run_the_image_of_the_release(dist: Path) -> None:
         (entry,) = json.load(index)["manifests"]
     text = (one(dist, "-install.yaml")).read_text()
     images = set(re.findall(r"^ +image: (.+)$", text, re.MULTILINE))
-    found = {oci.reference(image) for image in images}
-    assert found == {entry["annotations"]["io.containerd.image.name"]}
+    references = {oci.reference(image) for image in images}
+    assert references == {entry["annotations"]["io.containerd.image.name"]}
 
 
 def test_the_packaged_chart_renders_what_the_one_file_installs(dist: Path) -> None:
@@ -216,10 +216,10 @@ def test_the_packaged_chart_renders_what_the_one_file_installs(dist: Path) -> No
 @pytest.mark.slow
 def test_the_bill_of_materials_lists_every_locked_dependency(dist: Path) -> None:
     bill = json.loads(one(dist, ".cdx.json").read_text())
-    found = {(each["name"].lower(), each["version"]) for each in bill["components"]}
+    results = {(each["name"].lower(), each["version"]) for each in bill["components"]}
     lock = (ROOT / "requirements" / "runtime.lock").read_text()
     locked = set(re.findall(r"^([a-z0-9._-]+)==([^ ]+)", lock, re.MULTILINE))
-    assert found == locked
+    assert results == locked
     assert bill["metadata"]["component"]["name"] == "ration"
 
 

@@ -64,14 +64,14 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """An H100 machine with nearly all that NVIDIA's installer puts on one, and a hook."""
     path = tmp_path_factory.mktemp("machine")
     with worlds.running(path, "hgx-h100"):
-        at, version = layout.Layout(path), machines.load(path).driver_version
+        position, version = layout.Layout(path), machines.load(path).driver_version
         for name, own in LIBRARIES.items():
-            a_library(at.libraries / f"{name}.{version}", own)
+            a_library(position.libraries / f"{name}.{version}", own)
         for name in (*FILES, f"lib/firmware/nvidia/{version}/gsp_ga10x.bin"):
-            gpunode.write(at.driver_root / name, "")
-            (at.driver_root / name).chmod(0o755)
-        gpunode.a_socket(at.driver_root / "run/nvidia-fabricmanager/socket")
-        gpunode.write(at.host_root / "usr/bin/nvidia-cdi-hook", "")
+            gpunode.write(position.driver_root / name, "")
+            (position.driver_root / name).chmod(0o755)
+        gpunode.a_socket(position.driver_root / "run/nvidia-fabricmanager/socket")
+        gpunode.write(position.host_root / "usr/bin/nvidia-cdi-hook", "")
         yield path
 
 
@@ -88,54 +88,54 @@ def a_library(path: Path, own: str) -> None:
 
 
 def ours(base: Path, hook: str = "auto") -> Any:
-    at = layout.Layout(base)
-    root = driver_root.DriverRoot(at.driver_root)
-    files = driver_files.DriverFiles(root, at.host_root, hook, run_version=toolkits.ask)
+    position = layout.Layout(base)
+    root = driver_root.DriverRoot(position.driver_root)
+    files = driver_files.DriverFiles(root, position.host_root, hook, run_version=toolkits.ask)
     common = files.read()
     text = template.render("gpu.ration.dev/claim", common, (DEVICE,))
     program = common.hooks[0].path if common.hooks else ""
-    spec = model.parse(text, allow.Limits(str(at.driver_root), "", program))
+    spec = model.parse(text, allow.Limits(str(position.driver_root), "", program))
     return json.loads(model.render_canonical(spec))
 
 
 def mounts(spec: Any) -> set[tuple[str, str]]:
     """(on the host, in the container); without the programs of MPS, which ours never has."""
     return {
-        (one["hostPath"], one["containerPath"])
-        for one in spec["containerEdits"]["mounts"]
-        if "nvidia-cuda-mps-" not in one["containerPath"]
+        (mount["hostPath"], mount["containerPath"])
+        for mount in spec["containerEdits"]["mounts"]
+        if "nvidia-cuda-mps-" not in mount["containerPath"]
     }
 
 
 def hooks(spec: Any) -> dict[str, list[str]]:
     """Arguments by the hook's name, in the order they run; of two of one name, together."""
-    found: dict[str, list[str]] = {}
-    for one in spec["containerEdits"]["hooks"]:
-        assert (one["hookName"], one["path"]) == ("createContainer", "/usr/bin/nvidia-cdi-hook")
-        assert one["env"] == ["NVIDIA_CTK_DEBUG=false"]
-        found.setdefault(one["args"][1], []).extend(one["args"][2:])
-    return found
+    result: dict[str, list[str]] = {}
+    for hook in spec["containerEdits"]["hooks"]:
+        assert (hook["hookName"], hook["path"]) == ("createContainer", "/usr/bin/nvidia-cdi-hook")
+        assert hook["env"] == ["NVIDIA_CTK_DEBUG=false"]
+        result.setdefault(hook["args"][1], []).extend(hook["args"][2:])
+    return result
 
 
 def test_a_whole_drivers_files_go_where_the_toolkit_puts_them(base: Path) -> None:
     theirs = toolkit.generate(base)
     assert "nvidia-cuda-mps-" in json.dumps(theirs)
     assert "nvidia-cuda-mps-" not in json.dumps(ours(base))
-    found, expected = mounts(ours(base)), mounts(theirs)
-    assert len(found) > 25
-    assert found == {
-        (host, place.replace("/usr/share/vulkan", "/etc/vulkan")) for host, place in expected
+    results, expected = mounts(ours(base)), mounts(theirs)
+    assert len(results) > 25
+    assert results == {
+        (host, location.replace("/usr/share/vulkan", "/etc/vulkan")) for host, location in expected
     }
     bare = {host for host, _ in mounts(ours(base, "none"))}
     assert bare == {host for host, _ in expected}
 
 
 def test_our_hooks_are_the_toolkits_in_its_order(base: Path) -> None:
-    found, expected = hooks(ours(base)), hooks(toolkit.generate(base))
+    result, expected = hooks(ours(base)), hooks(toolkit.generate(base))
     expected.pop("update-application-profile", None)
-    assert list(found) == list(expected)
+    assert list(result) == list(expected)
     for name, words in expected.items():
-        assert sorted(found[name]) == sorted(words), name
+        assert sorted(result[name]) == sorted(words), name
     variables = toolkit.generate(base)["containerEdits"]["env"]
     assert sorted(ours(base)["containerEdits"]["env"]) == sorted(variables)
 
@@ -145,15 +145,15 @@ def test_the_toolkits_own_hook_makes_the_names_that_we_mount_without_it(
 ) -> None:
     """Both ways end in the same names for the same files in a container."""
     rootfs = tmp_path / "rootfs"
-    for host, place in mounts(ours(base)):
+    for host, location in mounts(ours(base)):
         if Path(host).is_file():
-            gpunode.write(rootfs / place.lstrip("/"), host)
+            gpunode.write(rootfs / location.lstrip("/"), host)
     gpunode.write(tmp_path / "config.json", json.dumps({"root": {"path": "rootfs"}}))
     state = json.dumps({"ociVersion": "1.2.0", "id": "c", "bundle": str(tmp_path)})
     (links,) = (
-        one["args"]
-        for one in ours(base)["containerEdits"]["hooks"]
-        if one["args"][1] == "create-symlinks"
+        hook["args"]
+        for hook in ours(base)["containerEdits"]["hooks"]
+        if hook["args"][1] == "create-symlinks"
     )
     program = str(toolkit.program("nvidia-cdi-hook"))
     subprocess.run([program, *links[1:]], input=state, text=True, check=True, timeout=30)
@@ -163,9 +163,9 @@ def test_the_toolkits_own_hook_makes_the_names_that_we_mount_without_it(
         if path.is_file()
     }
     assert names == {
-        (host, place)
-        for host, place in mounts(ours(base, "none"))
-        if Path(host).is_file() and not place.startswith(OTHER_LOADERS)
+        (host, path)
+        for host, path in mounts(ours(base, "none"))
+        if Path(host).is_file() and not path.startswith(OTHER_LOADERS)
     }
 
 

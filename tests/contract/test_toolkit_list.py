@@ -1,7 +1,4 @@
-"""Tests of what the toolkit's own reader says of our CDI specs.
-
-One of each kind that a claim may have.
-"""
+"""Tests of the toolkit's own reader on our CDI specs, one of each kind of claim."""
 
 from pathlib import Path
 
@@ -34,4 +31,4 @@ def test_the_toolkit_lists_the_devices_of_every_kind_of_claim(tmp_path: Path, ki
     folder = node.spec_path(CLAIMS[kind].uid).parent
     command = (str(toolkit.program()), "--quiet", "cdi", "list", f"--spec-dir={folder}")
     listed = shell.run(command).split()
-    assert sorted(listed) == sorted(one for device in answer.devices for one in device.cdi_ids)
+    assert sorted(listed) == sorted(name for device in answer.devices for name in device.cdi_ids)

@@ -89,7 +89,7 @@ def test_a_hook_is_left_out_only_where_the_program_does_not_have_it(
     ).version
     assert numbers is not None
     newest = hooks.build_hooks(HOOK, (99, 0, 0), "580.1", (("a", "/b"),), ("/usr/lib",))
-    given = hooks.build_hooks(HOOK, numbers, "580.1", (("a", "/b"),), ("/usr/lib",))
+    inputs = hooks.build_hooks(HOOK, numbers, "580.1", (("a", "/b"),), ("/usr/lib",))
     for hook in newest:
         done = run(toolkit.hook_of(version), hook.arguments[1], "--help", bundle=tmp_path)
-        assert (done.returncode == UNKNOWN_HOOK) == (hook not in given), hook
+        assert (done.returncode == UNKNOWN_HOOK) == (hook not in inputs), hook

@@ -1,7 +1,4 @@
-"""Tests of who uses how much of a GPU: by the real adapter on a simulated machine.
-
-And by the fake.
-"""
+"""Tests of the users of a GPU: the real adapter on a simulated machine, and the fake."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -35,20 +32,22 @@ class World:
         self.fault("process", self.gpus[0], str(pid), str(mib * MIB), WHOLE, WHOLE)
 
     def seen(self) -> dict[int, int | None]:
-        return {one.pid: one.used_bytes for one in self.users.list_processes(self.gpus[0])}
+        return {
+            process.pid: process.used_bytes for process in self.users.list_processes(self.gpus[0])
+        }
 
 
 def fake() -> World:
-    of = machine.build("hgx-h100", "contract")
-    commands, ask = control.Control(of), fake_nvml.FakeNvml(of).library
+    built = machine.build("hgx-h100", "contract")
+    commands, answer = control.Control(built), fake_nvml.FakeNvml(built).library
 
     def client(mib: int) -> int:
-        of.board(of.gpus[0]).processes.append(state.Process(99, mib * MIB, mps=True))
+        built.board(built.gpus[0]).processes.append(state.Process(99, mib * MIB, mps=True))
         return 99
 
-    first, second = (ids.GpuUuid(gpu.uuid) for gpu in of.gpus[:2])
+    first, second = (ids.GpuUuid(gpu.uuid) for gpu in built.gpus[:2])
     return World(
-        fake_users.FakeUsers(ask),
+        fake_users.FakeUsers(answer),
         (first, second),
         lambda call, *words: wire.invoke(getattr(commands, call), words),
         client,
@@ -78,8 +77,8 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     if request.param == "fake":
         yield fake()
         return
-    with tempfile.TemporaryDirectory(prefix="users-") as made:
-        yield from simulated(Path(made) / "m")
+    with tempfile.TemporaryDirectory(prefix="users-") as temporary_directory:
+        yield from simulated(Path(temporary_directory) / "m")
 
 
 def test_processes_are_told_by_pid_with_the_bytes_they_use(world: World) -> None:
@@ -102,7 +101,7 @@ def test_a_client_of_mps_is_told_once_with_what_it_uses_itself(world: World) -> 
     assert sum(size or 0 for size in seen.values()) == 500 * MIB
 
 
-def test_what_a_gpu_does_not_tell_is_none(world: World) -> None:
+def test_values_a_gpu_does_not_report_are_none(world: World) -> None:
     world.process(4711, 300)
     world.fault("veil", world.gpus[0], "1")
     assert world.seen() == {4711: None}

@@ -37,10 +37,12 @@ def program(name: str = "nvidia-ctk") -> Path:
 
 
 def _build(folder: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".nvidia-ctk-") as made:
-        out = Path(made) / "bin"
+    with tempfile.TemporaryDirectory(
+        dir=folder.parent, prefix=".nvidia-ctk-"
+    ) as temporary_directory:
+        out = Path(temporary_directory) / "bin"
         command = ("go", "build", *FLAGS, "-o", f"{out}/", "tool")
-        shell.run(command, cwd=MODULE, env=environment(Path(made)))
+        shell.run(command, cwd=MODULE, env=environment(Path(temporary_directory)))
         out.rename(folder)
 
 
@@ -65,13 +67,15 @@ def hook_of(version: str) -> Path:
 def _build_older(version: str, out: Path) -> None:
     module = "github.com/NVIDIA/nvidia-container-toolkit"
     text = shell.run(("go", "mod", "download", "-json", f"{module}@v{version}"), cwd=Path("/"))
-    told = json.loads(text)
-    assert told["Sum"] == OLDER[version], f"{module}@v{version} is {told['Sum']}"
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".nvidia-cdi-hook-") as made:
-        building = {**environment(Path(made)), "GOFLAGS": "-mod=mod"}
-        source = Path(made) / "source"  # its own vendor folder is not in the module
+    document = json.loads(text)
+    assert document["Sum"] == OLDER[version], f"{module}@v{version} is {document['Sum']}"
+    with tempfile.TemporaryDirectory(
+        dir=out.parent, prefix=".nvidia-cdi-hook-"
+    ) as temporary_directory:
+        building = {**environment(Path(temporary_directory)), "GOFLAGS": "-mod=mod"}
+        source = Path(temporary_directory) / "source"  # its own vendor folder is not in the module
         leave = shutil.ignore_patterns("vendor")
-        shutil.copytree(told["Dir"], source, ignore=leave, copy_function=shutil.copyfile)
+        shutil.copytree(document["Dir"], source, ignore=leave, copy_function=shutil.copyfile)
         for folder in (source, *(path for path in source.rglob("*") if path.is_dir())):
             folder.chmod(0o755)
         stamp = f"-s -w -X {module}/internal/info.version={version}"
@@ -85,11 +89,13 @@ def generate(base: Path) -> Any:
     It reads proc where the kernel has it, so the machine's is laid over the real one, in a mount
     namespace that ends with the program. Takes root.
     """
-    at = layout.Layout(base)
+    position = layout.Layout(base)
     command = (
         *(program(), "cdi", "generate", "--mode=nvml", "--format=json"),
-        f"--driver-root={at.driver_root}",
+        f"--driver-root={position.driver_root}",
     )
     overlay = 'mount --bind "$0" /proc/driver && exec "$@"'
     unshare = ("unshare", "--mount", "sh", "-c", overlay)
-    return json.loads(shell.run((*unshare, str(at.host_root / "proc/driver"), *map(str, command))))
+    return json.loads(
+        shell.run((*unshare, str(position.host_root / "proc/driver"), *map(str, command)))
+    )

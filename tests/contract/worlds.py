@@ -22,10 +22,10 @@ def loaded(library: Path | str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def running(base: Path, machine: str, place: str = "") -> Iterator[Path]:
+def running(base: Path, machine: str, location: str = "") -> Iterator[Path]:
     """A new machine of that name, running; its library. Its driver is in a `place` of layouts."""
-    if place:
-        layouts.lay(base, place)
+    if location:
+        layouts.lay(base, location)
     builder.build(base, store.create(base, machine, "contract"))
     process = node.Node(base)
     process.start()

@@ -32,14 +32,14 @@ class Scenario:
 def scenarios() -> Iterator[Scenario]:
     """Yield the scenarios of every file, in order."""
     for path in sorted(FILES.glob("*.yaml")):
-        for one in yaml.safe_load(path.read_text()):
+        for entry in yaml.safe_load(path.read_text()):
             yield Scenario(
-                one["name"],
-                one["claims"],
-                tuple(one["pods"]),
-                one.get("rule", {}),
-                one.get("class", {}),
-                one.get("admin", False),
+                entry["name"],
+                entry["claims"],
+                tuple(entry["pods"]),
+                entry.get("rule", {}),
+                entry.get("class", {}),
+                entry.get("admin", False),
             )
 
 
@@ -60,20 +60,20 @@ class Side:
     def _told(self, name: str) -> str:
         return name.partition("-")[2]
 
-    def begin(self, one: Scenario) -> None:
+    def begin(self, scenario: Scenario) -> None:
         """Make all but the pods."""
         self._turn += 1
-        self._label(admin=one.admin)
-        if one.device_class:
-            body = {"metadata": {"name": self._class}, "spec": self._meant(one.device_class)}
+        self._label(admin=scenario.admin)
+        if scenario.device_class:
+            body = {"metadata": {"name": self._class}, "spec": self._meant(scenario.device_class)}
             spec = body["spec"]
             assert isinstance(spec, dict)
             selector = {"cel": {"expression": GPU}}
             spec.setdefault("selectors", [selector])
             self._cluster_wide(gvr.DEVICE_CLASSES, body)
-        if one.rule:
-            self._taint(one.rule)
-        for name, devices in one.claims.items():
+        if scenario.rule:
+            self._taint(scenario.rule)
+        for name, devices in scenario.claims.items():
             claim = {
                 "metadata": {"name": self._fresh(name)},
                 "spec": {"devices": self._meant(devices)},
@@ -84,7 +84,7 @@ class Side:
         """Make a pod."""
         body = playground.a_pod(
             self._fresh(pod["name"]),
-            claims=tuple(self._fresh(one) for one in pod["claims"]),
+            claims=tuple(self._fresh(claim) for claim in pod["claims"]),
             command=QUIET,
             nodeSelector=playground.on(self.node),
         )
@@ -94,33 +94,34 @@ class Side:
         """Wait until the pod has ended as it is to."""
         name = self._fresh(pod["name"])
         if pod["expect"] == "Pending":
-            self._refused(name, told=not pod.get("untold"))
+            self._refused(name, reported=not pod.get("untold"))
             return
         self.ground.running(name, 90)
         if pod["expect"] == "Succeeded":
             self.ground.delete_pod(name)
 
-    def _refused(self, name: str, *, told: bool) -> None:
+    def _refused(self, name: str, *, reported: bool) -> None:
         def condition() -> bool:
             conditions = self.ground.pod(name)["status"].get("conditions", [])
             return any(
-                (one["type"], one["status"]) == ("PodScheduled", "False") for one in conditions
+                (condition["type"], condition["status"]) == ("PodScheduled", "False")
+                for condition in conditions
             )
 
         playground.until(condition, 40, f"{name} is refused by kube-scheduler")
-        if self.ours and told:
+        if self.ours and reported:
             self.ground.told(name, "NoFit", 40)
 
     def outcome(self) -> Raw:
         """Return what there is now, told alike for both nodes."""
         return {
             "pods": {
-                self._told(one["metadata"]["name"]): one["status"].get("phase")
-                for one in self.ground.kube.list(gvr.PODS, namespace=self.ground.namespace).items
+                self._told(item["metadata"]["name"]): item["status"].get("phase")
+                for item in self.ground.kube.list(gvr.PODS, namespace=self.ground.namespace).items
             },
             "claims": {
-                self._told(one["metadata"]["name"]): self._claim(one)
-                for one in self.ground.claims()
+                self._told(claim["metadata"]["name"]): self._claim(claim)
+                for claim in self.ground.claims()
             },
         }
 
@@ -133,9 +134,9 @@ class Side:
                 if "shareID" in result:
                     result["shareID"] = "some"
         users = sorted(
-            self._told(one["name"])
-            for one in status.get("reservedFor", ())
-            if one["resource"] == "pods"
+            self._told(entry["name"])
+            for entry in status.get("reservedFor", ())
+            if entry["resource"] == "pods"
         )
         return {"allocation": self._named(allocation), "users": users}
 
@@ -145,10 +146,10 @@ class Side:
     def end(self) -> None:
         """Delete all that the scenario made; its devices are free when this returns."""
         kube, namespace = self.ground.kube, self.ground.namespace
-        for one in kube.list(gvr.PODS, namespace=namespace).items:
-            kube.delete(gvr.PODS, one["metadata"]["name"], namespace)
-        for one in self.ground.claims():
-            kube.delete(gvr.RESOURCE_CLAIMS, one["metadata"]["name"], namespace)
+        for item in kube.list(gvr.PODS, namespace=namespace).items:
+            kube.delete(gvr.PODS, item["metadata"]["name"], namespace)
+        for item in self.ground.claims():
+            kube.delete(gvr.RESOURCE_CLAIMS, item["metadata"]["name"], namespace)
         playground.until(self._is_empty, 60, f"the pods and claims on {self.node} go")
         while self._made:
             kind, name = self._made.pop()
@@ -163,8 +164,10 @@ class Side:
         return f"{self.node}.example.com"
 
     def _meant(self, document: Raw) -> Raw:
-        found: Raw = json.loads(json.dumps(document).replace('"CLASS"', f'"{self._class}"'))
-        return found
+        document_value: Raw = json.loads(
+            json.dumps(document).replace('"CLASS"', f'"{self._class}"')
+        )
+        return document_value
 
     def _label(self, *, admin: bool) -> None:
         label = {"resource.kubernetes.io/admin-access": "true" if admin else None}
@@ -175,9 +178,9 @@ class Side:
         """Taint a GPU of the node by its place among the GPUs."""
         devices = [
             device["name"]
-            for one in self.ground.kube.list(gvr.RESOURCE_SLICES).items
-            if one["spec"].get("nodeName") == self.node
-            for device in one["spec"].get("devices", ())
+            for item in self.ground.kube.list(gvr.RESOURCE_SLICES).items
+            if item["spec"].get("nodeName") == self.node
+            for device in item["spec"].get("devices", ())
             if device["attributes"]["type"] == {"string": names.TYPE_GPU}
         ]
         taint = {key: rule[key] for key in ("key", "value", "effect") if key in rule}
@@ -196,11 +199,11 @@ class Side:
 GPU = 'device.driver == "gpu.ration.dev" && device.attributes["gpu.ration.dev"].type == "gpu"'
 
 
-def run(one: Scenario, sides: tuple[Side, Side]) -> tuple[Raw, Raw]:
+def run(scenario: Scenario, sides: tuple[Side, Side]) -> tuple[Raw, Raw]:
     """Both outcomes of a scenario; what it made is gone afterwards."""
     try:
-        _both(sides, lambda side: side.begin(one))
-        for pod in one.pods:
+        _both(sides, lambda side: side.begin(scenario))
+        for pod in scenario.pods:
             _both(sides, lambda side, pod=pod: side.start(pod))  # type: ignore[misc]
             _both(sides, lambda side, pod=pod: side.settle(pod))  # type: ignore[misc]
         first, second = (side.outcome() for side in sides)

@@ -63,21 +63,23 @@ class Arrivals:
     def _publish(self, name: str, uid: str, machine: str) -> None:
         pool = simulated_pool.of_machine(name, "controller", machine)
         mine = f"spec.driver={names.DRIVER},spec.nodeName={name}"
-        found = self._kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
+        items = self._kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
         owner = slice_builder.Owner(simulated_pool.node_name(name), uid)
-        for one in slice_plan.plan_writes(pool, owner, found).creates:
-            self._kube.create(gvr.RESOURCE_SLICES, one)
+        for created in slice_plan.plan_writes(pool, owner, items).creates:
+            self._kube.create(gvr.RESOURCE_SLICES, created)
 
 
 def _is_ready(node: Mapping[str, Any]) -> bool:
     conditions = node.get("status", {}).get("conditions", ())
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 @contextlib.contextmanager
 def arriving(kube: client.KubeClient, *delays_s: float) -> Iterator[Arrivals]:
     """Meanwhile nodes that come publish their GPUs; all after the last as the last."""
-    plugins = Arrivals(kube, lambda at: delays_s[min(at, len(delays_s) - 1)])
+    plugins = Arrivals(kube, lambda index: delays_s[min(index, len(delays_s) - 1)])
     plugins.start()
     try:
         yield plugins

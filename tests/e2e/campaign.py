@@ -80,8 +80,8 @@ class Campaign:
 
     def _tidying(self) -> None:
         while not self.stop.wait(0.1):
-            found = self.kubelets.pods.snapshot().values()
-            self.load.tidy({one["metadata"]["name"]: pods.parse(one) for one in found})
+            values = self.kubelets.pods.snapshot().values()
+            self.load.tidy({entry["metadata"]["name"]: pods.parse(entry) for entry in values})
             if self.elapsed_s() > _PACE_S * (len(self.pace) + 1):
                 done = self.chronicle.judge.counts["allocated"]
                 self.pace.append(done - sum(self.pace))
@@ -98,10 +98,12 @@ class Campaign:
 
     def _stuck(self) -> str:
         lines = []
-        for one in self.kubelets.pods.snapshot().values():
-            name = one["metadata"]["name"]
-            told = self.ground.events(name)
-            lines.append(f"{name}: {one['spec'].get('nodeName')} {one['status']}\n  {told[-3:]}")
+        for entry in self.kubelets.pods.snapshot().values():
+            name = entry["metadata"]["name"]
+            events = self.ground.events(name)
+            lines.append(
+                f"{name}: {entry['spec'].get('nodeName')} {entry['status']}\n  {events[-3:]}"
+            )
         return "\n".join(lines[:8])
 
     def judged(self) -> None:
@@ -122,19 +124,19 @@ class Campaign:
 
     def _left(self) -> list[str]:
         return [
-            one["metadata"]["name"]
-            for one in self.ground.claims()
-            if (one.get("status") or {}).get("allocation")
-            or (one.get("status") or {}).get("reservedFor")
-            or one["metadata"]["name"].startswith("p")
+            claim["metadata"]["name"]
+            for claim in self.ground.claims()
+            if (claim.get("status") or {}).get("allocation")
+            or (claim.get("status") or {}).get("reservedFor")
+            or claim["metadata"]["name"].startswith("p")
         ]
 
-    def tell(self, what: str) -> None:
+    def tell(self, description: str) -> None:
         judge = self.chronicle.judge
         words = self.ours.logs()
-        logged = {one: words.count(f'"event": "{one}"') for one in _TOLD}
+        logged = {name: words.count(f'"event": "{name}"') for name in _TOLD}
         sys.stdout.write(
-            f"\n{what}: seed {self.seed}, {self.elapsed_s():.0f} s\n"
+            f"\n{description}: seed {self.seed}, {self.elapsed_s():.0f} s\n"
             f"  made: {dict(self.load.made)}\n"
             f"  history: {dict(judge.counts)}, breaches {len(judge.breaches)}\n"
             f"  allocations each {_PACE_S:.0f} s: {self.pace}\n"
@@ -161,11 +163,11 @@ def begun(
     try:
         nodes.open(allocators)
         with ours:
-            one = Campaign(ground, nodes, ours, seed)
-            one.start()
+            campaign = Campaign(ground, nodes, ours, seed)
+            campaign.start()
             try:
-                yield one
+                yield campaign
             finally:
-                one.close()
+                campaign.close()
     finally:
         nodes.close()

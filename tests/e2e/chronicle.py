@@ -37,8 +37,8 @@ class Chronicle:
     def start(self) -> None:
         listing = self._kube.list(gvr.RESOURCE_CLAIMS)
         self.version = int(listing.version)
-        for one in sorted(listing.items, key=gvr.object_version):
-            self._see(gvr.object_version(one), one)
+        for item in sorted(listing.items, key=gvr.object_version):
+            self._see(gvr.object_version(item), item)
         self._thread.start()
 
     def stop(self) -> None:
@@ -83,13 +83,13 @@ class Chronicle:
             self._see(version, event.object, deleted=deleted)
         self.version = version
 
-    def _see(self, version: int, one: gvr.Object, *, deleted: bool = False) -> None:
-        self.judge.see(version, one, deleted=deleted)
-        uid = one["metadata"]["uid"]
+    def _see(self, version: int, entry: gvr.Object, *, deleted: bool = False) -> None:
+        self.judge.see(version, entry, deleted=deleted)
+        uid = entry["metadata"]["uid"]
         if deleted:
             self._there.pop(uid, None)
         else:
-            self._there[uid] = (version, one)
+            self._there[uid] = (version, entry)
 
     def _catch_up(self) -> None:
         """Every version until now, one by one."""
@@ -105,12 +105,12 @@ class Chronicle:
 
     def _at(self, version: int) -> None:
         query = {"resourceVersion": str(version), "resourceVersionMatch": "Exact"}
-        found = json.loads(self._kube.get_text(gvr.RESOURCE_CLAIMS.path(None), query))["items"]
-        now = {one["metadata"]["uid"]: one for one in found}
+        items = json.loads(self._kube.get_text(gvr.RESOURCE_CLAIMS.path(None), query))["items"]
+        now = {item["metadata"]["uid"]: item for item in items}
         for uid in self._there.keys() - now.keys():
             self._see(version, self._there[uid][1], deleted=True)
-        for uid, one in now.items():
-            changed = gvr.object_version(one)
+        for uid, entry in now.items():
+            changed = gvr.object_version(entry)
             if changed > self._there.get(uid, (0, None))[0]:
-                self._see(changed, one)
+                self._see(changed, entry)
         self.version = version

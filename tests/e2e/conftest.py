@@ -27,25 +27,25 @@ def hack(*arguments: str) -> None:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[api.Cluster]:
     """The cluster that is up, or one for this run, of the Kubernetes that K8S asks for."""
-    wanted = versions.load().line(os.environ.get("K8S"))
+    expected = versions.load().line(os.environ.get("K8S"))
     try:
-        found, ours = grounds.load(), False
+        load, ours = grounds.load(), False
     except errors.ClusterError:
-        found, ours = grounds.up(nodes=1), True
-    if found.kubernetes != wanted:
+        load, ours = grounds.up(nodes=1), True
+    if load.kubernetes != expected:
         pytest.exit(
-            f"a cluster of Kubernetes {found.kubernetes} is up, this run is for {wanted}: "
-            f"set K8S={found.kubernetes}, or end the cluster: make cluster-down",
+            f"a cluster of Kubernetes {load.kubernetes} is up, this run is for {expected}: "
+            f"set K8S={load.kubernetes}, or end the cluster: make cluster-down",
             returncode=1,
         )
-    if not grounds.IS_KIND and found.driver is not state.Driver.PROCESSES:
+    if not grounds.IS_KIND and load.driver is not state.Driver.PROCESSES:
         pytest.exit(
-            f"the cluster that is up has the driver as {found.driver}, these tests stop and start "
+            f"the cluster that is up has the driver as {load.driver}, these tests stop and start "
             "its processes: end the cluster first, make cluster-down",
             returncode=1,
         )
     try:
-        yield found
+        yield load
     finally:
         if ours:
             grounds.down()

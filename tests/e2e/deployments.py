@@ -16,22 +16,21 @@ Raw = dict[str, Any]
 @contextlib.contextmanager
 def without(library: str, root: Path) -> Iterator[None]:
     """A driver whose library is away for a while, as during an upgrade."""
-    moved = [(one, one.with_name(f"away-{one.name}")) for one in root.glob(f"usr/lib/*/{library}*")]
+    moved = [
+        (path, path.with_name(f"away-{path.name}")) for path in root.glob(f"usr/lib/*/{library}*")
+    ]
     assert moved
-    for one, away in moved:
-        one.rename(away)
+    for item, away in moved:
+        item.rename(away)
     try:
         yield
     finally:
-        for one, away in moved:
-            away.rename(one)
+        for item, away in moved:
+            away.rename(item)
 
 
 def apply(field: playground.Playground, *objects: Raw) -> None:
-    """Apply as users do.
-
-    The server cannot patch the status of objects written with other spaces.
-    """
+    """Apply as users do, with other spaces than the server writes."""
     documents = yaml.safe_dump_all(objects)
     field.cluster.kubectl("apply", "-n", field.namespace, "-f", "-", input=documents)
 
@@ -54,10 +53,10 @@ def a_deployment(template: str, node: str) -> Raw:
 
 def evictions(field: playground.Playground) -> list[str]:
     """Return what was told on pods that were evicted, one a pod."""
-    found = field.kube.list(gvr.EVENTS, namespace=field.namespace).items
-    told = {
-        one["regarding"]["uid"]: str(one["note"])
-        for one in found
-        if one["reason"] == "PodEvicted" and one["regarding"]["kind"] == "Pod"
+    items = field.kube.list(gvr.EVENTS, namespace=field.namespace).items
+    document = {
+        item["regarding"]["uid"]: str(item["note"])
+        for item in items
+        if item["reason"] == "PodEvicted" and item["regarding"]["kind"] == "Pod"
     }
-    return list(told.values())
+    return list(document.values())

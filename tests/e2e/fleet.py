@@ -53,8 +53,8 @@ class Fleet:
         self._stop.set()
         self._beating.join(15)
         for name in self.names:
-            for one in self._slices(name):
-                self._gone(gvr.RESOURCE_SLICES, one["metadata"]["name"])
+            for slice_ in self._slices(name):
+                self._gone(gvr.RESOURCE_SLICES, slice_["metadata"]["name"])
             self._gone(gvr.NODES, name)
             self._gone(gvr.LEASES, name, "kube-node-lease")
 
@@ -67,25 +67,25 @@ class Fleet:
         pool = simulated_pool.of_machine(name, allocator, kinds=kinds, taints=taints)
         owner = slice_builder.Owner(simulated_pool.node_name(name), self._uids[name])
         writes = slice_plan.plan_writes(pool, owner, self._slices(name))
-        for one in writes.deletes:
-            self.kube.delete(gvr.RESOURCE_SLICES, one["metadata"]["name"])
-        for one in writes.updates:
-            self.kube.replace(gvr.RESOURCE_SLICES, one["metadata"]["name"], one)
-        for one in writes.creates:
-            self.kube.create(gvr.RESOURCE_SLICES, one)
+        for deleted in writes.deletes:
+            self.kube.delete(gvr.RESOURCE_SLICES, deleted["metadata"]["name"])
+        for deleted in writes.updates:
+            self.kube.replace(gvr.RESOURCE_SLICES, deleted["metadata"]["name"], deleted)
+        for deleted in writes.creates:
+            self.kube.create(gvr.RESOURCE_SLICES, deleted)
         return len(writes)
 
-    def flip(self, name: str, before: str, after: str, handover_s: float) -> None:
+    def flip(self, name: str, previous: str, after: str, handover_s: float) -> None:
         """Give the node to the other allocator, as D2 says: nobody's for a while, then its."""
         label = {"metadata": {"labels": {names.ALLOCATOR_LABEL: after}}}
         self.kube.patch(gvr.NODES, name, label)
-        self.publish(name, before, handover=True)
+        self.publish(name, previous, handover=True)
         if not self._stop.wait(handover_s):
             self.publish(name, after)
 
     def published(self) -> list[slices.Slice]:
         """All that the fleet shows now."""
-        return [slices.parse(one) for name in self.names for one in self._slices(name)]
+        return [slices.parse(slice_) for name in self.names for slice_ in self._slices(name)]
 
     def _slices(self, name: str) -> list[gvr.Object]:
         mine = f"spec.driver={names.DRIVER},spec.nodeName={name}"

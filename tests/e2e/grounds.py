@@ -28,8 +28,8 @@ def load() -> api.Cluster:
 
 def docker() -> docker_.Docker:
     """The Docker daemon that has kind's cluster."""
-    kept = record.read(layout.Layout(ROOT, NAME))
-    return docker_.Docker(kept.host if kept else "")
+    retained = record.read(layout.Layout(ROOT, NAME))
+    return docker_.Docker(retained.host if retained else "")
 
 
 def up(nodes: int, driver: Sequence[str] = ()) -> api.Cluster:

@@ -33,20 +33,20 @@ def count(cluster: api.Cluster) -> Calls:
     done: collections.Counter[str] = collections.Counter()
     failed: collections.Counter[str] = collections.Counter()
     for node in cluster.nodes():
-        for one in metrics(cluster, f"nodes/{node}"):
-            labels, number = one.labels, one.value
-            if one.name == _OPERATIONS:
-                of = failed if labels["is_error"] == "true" else done
-                of[labels["operation_name"]] += int(number)
-            if one.name == _CALLS and labels["driver_name"] == names.DRIVER:
+        for metric in metrics(cluster, f"nodes/{node}"):
+            labels, number = metric.labels, metric.value
+            if metric.name == _OPERATIONS:
+                owner = failed if labels["is_error"] == "true" else done
+                owner[labels["operation_name"]] += int(number)
+            if metric.name == _CALLS and labels["driver_name"] == names.DRIVER:
                 code = labels["grpc_status_code"]
-                of = done if code == "OK" else failed
-                of[f"{labels['method_name']}: {code}"] += int(number)
+                owner = done if code == "OK" else failed
+                owner[f"{labels['method_name']}: {code}"] += int(number)
     return Calls(done["PrepareResources"], done["UnprepareResources"], {**+failed})
 
 
-def metrics(cluster: api.Cluster, where: str) -> Iterator[samples.Sample]:
+def metrics(cluster: api.Cluster, location: str) -> Iterator[samples.Sample]:
     """Yield the metrics of a node or a pod, through the API server."""
-    text = cluster.kubectl("get", "--raw", f"/api/v1/{where}/proxy/metrics")
+    text = cluster.kubectl("get", "--raw", f"/api/v1/{location}/proxy/metrics")
     for family in parser.text_string_to_metric_families(text):
         yield from family.samples

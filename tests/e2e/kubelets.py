@@ -24,10 +24,7 @@ _PATIENCE_S = 5.0
 
 
 class Kubelets:
-    """Kubelets of every pod in the namespace that is on a node.
-
-    `seen` are pods by how they ended.
-    """
+    """Kubelets that run every pod of the namespace on a node; `seen` are pods by their end."""
 
     def __init__(self, kube: client.KubeClient, namespace: str, seed: int) -> None:
         self._kube = kube
@@ -91,18 +88,15 @@ class Kubelets:
         self._after(self._between(0.3, 3.0), lambda: self._end(pod))
 
     def _is_prepared(self, pod: Raw) -> bool:
-        """Return whether every claim is allocated and reserved for the pod.
-
-        The kubelet's own check.
-        """
+        """Return whether every claim is allocated and reserved for the pod: the kubelet's check."""
         uid = pod["metadata"]["uid"]
-        named = {one["name"]: one for one in pod["spec"].get("resourceClaims", ())}
-        made = pod.get("status", {}).get("resourceClaimStatuses", ())
-        found = {one["name"]: one.get("resourceClaimName") for one in made}
-        for name, one in named.items():
-            claim = self._claim(one.get("resourceClaimName") or found.get(name))
+        named = {entry["name"]: entry for entry in pod["spec"].get("resourceClaims", ())}
+        created = pod.get("status", {}).get("resourceClaimStatuses", ())
+        result = {entry["name"]: entry.get("resourceClaimName") for entry in created}
+        for name, item in named.items():
+            claim = self._claim(item.get("resourceClaimName") or result.get(name))
             status = (claim or {}).get("status", {})
-            reserved = {one["uid"] for one in status.get("reservedFor", ())}
+            reserved = {entry["uid"] for entry in status.get("reservedFor", ())}
             if not status.get("allocation") or uid not in reserved:
                 return False
         return True

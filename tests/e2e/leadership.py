@@ -15,6 +15,6 @@ def leader(field: playground.Playground) -> str:
     """The component that holds the Lease now."""
 
     def found() -> str:
-        return next((one for one in CONTROLLERS if holder(field).startswith(one)), "")
+        return next((name for name in CONTROLLERS if holder(field).startswith(name)), "")
 
     return playground.until(found, 40, "a controller leads")

@@ -114,11 +114,11 @@ class Load:
             kind = client.PatchType.JSON
             self._kube.patch(gvr.PODS, name, body, namespace=self._namespace, kind=kind)
 
-    def tidy(self, found: dict[str, pods.Pod]) -> None:
+    def tidy(self, result: dict[str, pods.Pod]) -> None:
         """Clear up after pods that have finished or are gone; `found` are those there are."""
-        self._seen |= found.keys()
+        self._seen |= result.keys()
         for name in self._seen & {*list(self.live)}:
-            pod = found.get(name)
+            pod = result.get(name)
             if name not in self._closing and (pod is None or pod.finished):
                 self._closing.add(name)
                 self._pool.submit(self._close, name, pod)
@@ -130,17 +130,19 @@ class Load:
         number = self.made["pods"]
         name = f"p{number:05d}"
         count = 2 if self._random.random() < measure.twins else 1
-        asks = self._random.choices(measure.mix, [one.weight for one in measure.mix], k=count)
-        if sum(one.count for one in asks) > GPUS:
+        asks = self._random.choices(
+            measure.mix, [answer_value.weight for answer_value in measure.mix], k=count
+        )
+        if sum(answer_value.count for answer_value in asks) > GPUS:
             asks = asks[:1]
         entries: dict[str, Raw] = {}
         own: list[str] = []
-        for index, ask in enumerate(asks):
+        for index, answer in enumerate(asks):
             if self._random.random() < measure.templates:
-                entries[f"c{index}"] = {"resourceClaimTemplateName": template_name(ask)}
+                entries[f"c{index}"] = {"resourceClaimTemplateName": template_name(answer)}
             else:
                 own.append(f"{name}-{index}")
-                self._claim(own[-1], ask)
+                self._claim(own[-1], answer)
                 entries[f"c{index}"] = {"resourceClaimName": own[-1]}
         zone = (
             None if self._random.random() < measure.anywhere else self._random.choice(self._zones)
@@ -149,11 +151,11 @@ class Load:
         self._pod(name, entries, zone)
         self.made["pods"] += 1
         self.made["claims"] += len(asks)
-        self.made["devices"] += sum(one.count for one in asks)
+        self.made["devices"] += sum(answer_value.count for answer_value in asks)
 
     def _templates(self, measure: Measure) -> None:
-        for ask in measure.mix:
-            body = {"metadata": {"name": template_name(ask)}, "spec": {"spec": ask.spec()}}
+        for answer in measure.mix:
+            body = {"metadata": {"name": template_name(answer)}, "spec": {"spec": answer.spec()}}
             self._kube.create(gvr.RESOURCE_CLAIM_TEMPLATES, body, self._namespace)
 
     def _claim(self, name: str, ask: Ask) -> None:
@@ -169,14 +171,14 @@ class Load:
             "image": "ration.local/workload:latest",
             "resources": {
                 "requests": {"cpu": "10m"},
-                "claims": [{"name": one} for one in entries],
+                "claims": [{"name": name} for name in entries],
             },
         }
         body = {
             "metadata": {"name": name},
             "spec": {
                 "containers": [container],
-                "resourceClaims": [{"name": one, **entry} for one, entry in entries.items()],
+                "resourceClaims": [{"name": key, **entry} for key, entry in entries.items()],
                 "nodeSelector": selector,
                 "tolerations": [fleet.TOLERATION],
                 "restartPolicy": "Never",
@@ -229,12 +231,14 @@ class Rogue:
         while not stop.wait(self._every_s):
             listing = self._kube.list(gvr.RESOURCE_CLAIMS, namespace=self._namespace)
             bound = {
-                one["metadata"]["uid"]
-                for one in kubelet.pods.snapshot().values()
-                if one["spec"].get("nodeName")
+                entry["metadata"]["uid"]
+                for entry in kubelet.pods.snapshot().values()
+                if entry["spec"].get("nodeName")
             }
-            found = [claims.parse(one) for one in listing.items]
-            loose = [one for one in found if one.allocation and not _users(one) & bound]
+            parsed = [claims.parse(item) for item in listing.items]
+            loose = [
+                parsed for parsed in parsed if parsed.allocation and not _users(parsed) & bound
+            ]
             if loose:
                 self._clear(self._random.choice(loose))
 
@@ -258,4 +262,4 @@ class Rogue:
 
 
 def _users(claim: claims.Claim) -> set[str]:
-    return {one.uid for one in claim.consumers if one.is_pod}
+    return {consumer.uid for consumer in claim.consumers if consumer.is_pod}

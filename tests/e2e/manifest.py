@@ -32,7 +32,7 @@ class Given:
         """`whole`, `mig`, `mps` or `time-slicing`, by its name."""
         if "-mig-" in self.name:
             return "mig"
-        return next((of for end, of in _KINDS.items() if self.name.endswith(end)), "whole")
+        return next((owner for end, owner in _KINDS.items() if self.name.endswith(end)), "whole")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class Told:
 
 def read(note: str) -> Told:
     """The event's words."""
-    found = _ALLOCATED.fullmatch(note)
-    assert found is not None, note
-    given = []
-    for one in _DEVICE.finditer(found["devices"]):
-        amounts = [part.split(" ") for part in (one["amounts"] or "").split(", ") if part]
-        given.append(Given(one["name"], dict(amounts)))
-    return Told(found["node"], tuple(given), found["why"])
+    match = _ALLOCATED.fullmatch(note)
+    assert match is not None, note
+    inputs = []
+    for item in _DEVICE.finditer(match["devices"]):
+        amounts = [part.split(" ") for part in (item["amounts"] or "").split(", ") if part]
+        inputs.append(Given(item["name"], dict(amounts)))
+    return Told(match["node"], tuple(inputs), match["why"])
 
 
 class Manifest:
@@ -61,8 +61,8 @@ class Manifest:
     def __init__(self, cluster: api.Cluster, file: Path) -> None:
         self.cluster = cluster
         self.file = file
-        self.objects: list[Raw] = [one for one in yaml.safe_load_all(file.read_text()) if one]
-        namespaces = [one for one in self.objects if one["kind"] == "Namespace"]
+        self.objects: list[Raw] = [entry for entry in yaml.safe_load_all(file.read_text()) if entry]
+        namespaces = [obj for obj in self.objects if obj["kind"] == "Namespace"]
         self.namespace = str(namespaces[0]["metadata"]["name"])
 
     def apply(self) -> None:
@@ -86,7 +86,7 @@ class Manifest:
 
     def pods(self) -> dict[str, Raw]:
         """Its pods now."""
-        return {one["metadata"]["name"]: one for one in self._items("pods")}
+        return {item["metadata"]["name"]: item for item in self._items("pods")}
 
     def claims(self) -> list[Raw]:
         """Its claims now."""
@@ -96,36 +96,33 @@ class Manifest:
         """Return what the event about a pod says."""
         field = f"--field-selector=reason=Allocated,regarding.kind=Pod,regarding.name={pod}"
         query = ("events.events.k8s.io", field)
-        found = playground.until(lambda: self._items(*query), 10, f"an event about {pod}")
-        return read(found[-1]["note"])
+        until = playground.until(lambda: self._items(*query), 10, f"an event about {pod}")
+        return read(until[-1]["note"])
 
     def said(self, pod: str, container: str) -> str:
         """Return what a container printed."""
         return self.cluster.kubectl("logs", "-n", self.namespace, pod, "-c", container)
 
     def sees(self, pod: str, container: str) -> Any:
-        """Return what a CUDA program finds in a container that runs.
-
-        Once it took all that it gets.
-        """
-        where = ("-n", self.namespace, pod, "-c", container)
+        """Return the devices and memory of a CUDA program that allocates all it can."""
+        values = ("-n", self.namespace, pod, "-c", container)
         program = ("simclient", "--allocate", "max")
-        return json.loads(self.cluster.kubectl("exec", *where, "--", *program).splitlines()[0])
+        return json.loads(self.cluster.kubectl("exec", *values, "--", *program).splitlines()[0])
 
     def _is_settled(self) -> bool:
-        done = [one for one in self._items("jobs") if one["status"].get("succeeded")]
-        succeeded = {one["metadata"]["name"]: one["status"]["succeeded"] for one in done}
+        done = [item for item in self._items("jobs") if item["status"].get("succeeded")]
+        succeeded = {entry["metadata"]["name"]: entry["status"]["succeeded"] for entry in done}
         if succeeded != self._wanted_jobs():
             return False
         pods = self.pods()
-        phases = Counter(one["status"].get("phase") for one in pods.values())
+        phases = Counter(pod["status"].get("phase") for pod in pods.values())
         if phases["Running"] + phases["Succeeded"] != self._wanted_pods():
             return False
         return all(self._has_looked(pod) for pod in pods.values())
 
     def _has_looked(self, pod: Raw) -> bool:
         name = pod["metadata"]["name"]
-        return all(READY in self._said_so_far(name, one) for one in containers(pod))
+        return all(READY in self._said_so_far(name, container) for container in containers(pod))
 
     def _said_so_far(self, pod: str, container: str) -> list[str]:
         try:
@@ -134,22 +131,22 @@ class Manifest:
             return []
 
     def _wanted_jobs(self) -> dict[str, int]:
-        jobs = [one for one in self.objects if one["kind"] == "Job"]
-        return {one["metadata"]["name"]: one["spec"].get("completions", 1) for one in jobs}
+        jobs = [obj for obj in self.objects if obj["kind"] == "Job"]
+        return {job["metadata"]["name"]: job["spec"].get("completions", 1) for job in jobs}
 
     def _wanted_pods(self) -> int:
-        servers = [one for one in self.objects if one["kind"] in {"Deployment", "StatefulSet"}]
-        alone = [one for one in self.objects if one["kind"] == "Pod"]
-        replicas: int = sum(one["spec"].get("replicas", 1) for one in servers)
+        servers = [obj for obj in self.objects if obj["kind"] in {"Deployment", "StatefulSet"}]
+        alone = [obj for obj in self.objects if obj["kind"] == "Pod"]
+        replicas: int = sum(server["spec"].get("replicas", 1) for server in servers)
         return replicas + len(alone) + sum(self._wanted_jobs().values())
 
     def _items(self, kind: str, *more: str) -> list[Raw]:
         query = ("get", kind, "-n", self.namespace, *more, "--output=json")
-        found: list[Raw] = json.loads(self.cluster.kubectl(*query))["items"]
-        return found
+        items: list[Raw] = json.loads(self.cluster.kubectl(*query))["items"]
+        return items
 
 
 def containers(pod: Raw) -> list[str]:
     """The containers of a pod, sidecars first."""
     spec = pod["spec"]
-    return [one["name"] for one in (*spec.get("initContainers", ()), *spec["containers"])]
+    return [entry["name"] for entry in (*spec.get("initContainers", ()), *spec["containers"])]

@@ -56,13 +56,13 @@ def a_cluster() -> Iterator[api.Cluster]:
         pytest.skip(f"Karpenter cannot be built here: {error}")
     hack("up", "--nodes", "1", "--machine", "t4", "--controllers", str(len(CONTROLLERS)))
     try:
-        found = api.Cluster.load(ROOT)
-        found.kubectl("cordon", "node-0")
-        found.start_kwok()
-        found.start_karpenter(FOLDER / "install" / "instance-types.json")
-        found.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(node_pool()))
-        with told_of_the_shapes(found):
-            yield found
+        cluster = api.Cluster.load(ROOT)
+        cluster.kubectl("cordon", "node-0")
+        cluster.start_kwok()
+        cluster.start_karpenter(FOLDER / "install" / "instance-types.json")
+        cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(node_pool()))
+        with told_of_the_shapes(cluster):
+            yield cluster
     finally:
         hack("down")
 
@@ -78,28 +78,28 @@ def node_pool() -> list[Raw]:
 @contextlib.contextmanager
 def told_of_the_shapes(cluster: api.Cluster) -> Iterator[None]:
     """The chart's rights and documents by the example's values, and the controllers by its flag."""
-    made = helm.objects(helm.template(*_SETTINGS))
-    kept = [one for one in made if one["kind"] not in helm.WORKLOADS]
+    objects = helm.objects(helm.template(*_SETTINGS))
+    retained = [obj for obj in objects if obj["kind"] not in helm.WORKLOADS]
     server_side = ("--server-side", "--force-conflicts", "--field-manager=ration-cluster")
-    cluster.kubectl("apply", *server_side, "-f", "-", input=yaml.safe_dump_all(kept))
+    cluster.kubectl("apply", *server_side, "-f", "-", input=yaml.safe_dump_all(retained))
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as flags:
         document = Path(folder) / "nodes.yaml"
-        document.write_text(_document(made))
+        document.write_text(_document(objects))
         for name in CONTROLLERS:
             flags.enter_context(cluster.with_flags(name, f"--node-shapes={document}"))
         yield
 
 
-def _document(made: list[Any]) -> str:
+def _document(created: list[Any]) -> str:
     """The one that the chart mounts into the controllers' pods."""
-    (found,) = [
+    (text,) = [
         text
-        for one in made
-        if one["kind"] == "ConfigMap"
-        for text in one["data"].values()
+        for entry in created
+        if entry["kind"] == "ConfigMap"
+        for text in entry["data"].values()
         if (yaml.safe_load(text) or {}).get("kind") == "NodeShapes"
     ]
-    return str(found)
+    return str(text)
 
 
 class Supply:
@@ -123,15 +123,15 @@ class Supply:
 
     def placeholders(self) -> list[Raw]:
         """The pods by which our controller asks."""
-        found = self.kube.list(
+        listing = self.kube.list(
             gvr.PODS, namespace=helm.NAMESPACE, label_selector=names.PLACEHOLDER_LABEL
         )
-        return found.items
+        return listing.items
 
     def until_nodes(self, count: int, within_s: float = 60) -> list[Raw]:
         """Wait until there are so many of its nodes."""
-        what = f"{count} nodes of Karpenter's"
-        playground.until(lambda: len(self.nodes()) == count, within_s, what)
+        description = f"{count} nodes of Karpenter's"
+        playground.until(lambda: len(self.nodes()) == count, within_s, description)
         return self.nodes()
 
     def clear(self) -> None:

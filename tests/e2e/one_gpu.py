@@ -88,11 +88,14 @@ class OneGpu:
         for name in self.pods:
             self.field.delete_pod(name)
             self.field.kube.delete(gvr.RESOURCE_CLAIMS, name, self.field.namespace)
-        gone = lambda: not {one["metadata"]["name"] for one in self.field.claims()} & set(self.pods)  # noqa: E731 - read once
+
+        def gone() -> bool:
+            return not {obj["metadata"]["name"] for obj in self.field.claims()} & set(self.pods)
+
         playground.until(gone, 60, "the claims are gone")
         self.pods.clear()
 
     def board(self) -> Any:
         """The simulated hardware as it is now."""
-        of = machines.load(self.base)
-        return of.board(of.gpus[self.number])
+        machine = machines.load(self.base)
+        return machine.board(machine.gpus[self.number])

@@ -43,12 +43,12 @@ class Passersby:
 
     def go_on(self) -> None:
         """Wait until one of each mode has come and gone from now on."""
-        before = self._counted()
+        previous = self._counted()
 
         def all_of_them() -> bool:
             self._check()
             # The first of a mode that goes may have come before.
-            return all(self._counted()[mode] >= before[mode] + 2 for mode in release.MODES)
+            return all(self._counted()[mode] >= previous[mode] + 2 for mode in release.MODES)
 
         playground.until(all_of_them, _AWAY_S, "pods of every mode come and go")
 

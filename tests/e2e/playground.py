@@ -37,15 +37,17 @@ def labelled(cluster: api.Cluster, names: Sequence[str]) -> Iterator[None]:
         cluster.kubectl("label", "nodes", *names, *(f"{key}-" for key in LANE))
 
 
-def until(condition: Callable[[], T], within_s: float, what: str) -> T:
+def until(condition: Callable[[], T], within_s: float, description: str) -> T:
     """The first true answer; an error that says what never came."""
     deadline = time.monotonic() + within_s
     while True:
-        found = condition()
-        if found:
-            return found
+        result = condition()
+        if result:
+            return result
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what}: not within {within_s:.0f} s; last seen: {found!r}")
+            raise AssertionError(
+                f"{description}: not within {within_s:.0f} s; last seen: {result!r}"
+            )
         time.sleep(0.1)
 
 
@@ -77,7 +79,7 @@ def a_claim(name: str, count: int = 1, **exactly: Any) -> Raw:
 
 def a_pod(name: str, *, claims: tuple[str, ...] = (), template: str = "", **spec: Any) -> Raw:
     """A pod that lists the GPUs it sees and then sleeps."""
-    entries = [{"name": f"c{i}", "resourceClaimName": one} for i, one in enumerate(claims)]
+    entries = [{"name": f"c{i}", "resourceClaimName": claim} for i, claim in enumerate(claims)]
     if template:
         entries.append({"name": "made", "resourceClaimTemplateName": template})
     container = {
@@ -87,7 +89,7 @@ def a_pod(name: str, *, claims: tuple[str, ...] = (), template: str = "", **spec
         "command": ["sh", "-c", spec.pop("command", LIST_GPUS)],
         "resources": {
             "requests": {"cpu": spec.pop("cpu", "10m")},
-            "claims": [{"name": one["name"]} for one in entries],
+            "claims": [{"name": entry["name"]} for entry in entries],
         },
     }
     return {
@@ -132,20 +134,20 @@ class Playground:
 
     def close(self) -> None:
         """Delete everything; its devices are free when this returns, the rest goes by itself."""
-        for one in self.kube.list(gvr.PODS, namespace=self.namespace).items:
-            self.kube.delete(gvr.PODS, one["metadata"]["name"], self.namespace)
+        for item in self.kube.list(gvr.PODS, namespace=self.namespace).items:
+            self.kube.delete(gvr.PODS, item["metadata"]["name"], self.namespace)
         until(self._left, 60, f"the pods and devices of {self.namespace} are gone")
         self.kube.delete(gvr.NAMESPACES, self.namespace)
 
     def _left(self) -> bool:
         pods = self.kube.list(gvr.PODS, namespace=self.namespace).items
-        held = [one for one in self.claims() if one.get("status", {}).get("allocation")]
+        held = [claim for claim in self.claims() if claim.get("status", {}).get("allocation")]
         return not pods and not held
 
     def create(self, *objects: Raw) -> None:
         """Create objects in order."""
-        for one in objects:
-            self.kube.create(_KINDS[one["kind"]], one, self.namespace)
+        for obj in objects:
+            self.kube.create(_KINDS[obj["kind"]], obj, self.namespace)
 
     def delete_pod(self, name: str) -> None:
         """Delete a pod and wait until it is gone."""
@@ -177,8 +179,8 @@ class Playground:
         try:
             until(phase, within_s, f"pod {name} runs")
         except AssertionError as error:
-            told = "\n".join(self.events(name))
-            raise AssertionError(f"{error}\n{told}") from error
+            joined = "\n".join(self.events(name))
+            raise AssertionError(f"{error}\n{joined}") from error
         return self.pod(name)
 
     def uuids(self, name: str) -> list[str]:
@@ -192,17 +194,17 @@ class Playground:
 
     def events(self, name: str, reason: str = "") -> list[str]:
         """Notes of the events about an object of that name."""
-        found = self.kube.list(gvr.EVENTS, namespace=self.namespace).items
+        items = self.kube.list(gvr.EVENTS, namespace=self.namespace).items
         return [
-            f"{one['reason']}: {one.get('note', '')}"
-            for one in found
-            if one["regarding"]["name"] == name and reason in {"", one["reason"]}
+            f"{item['reason']}: {item.get('note', '')}"
+            for item in items
+            if item["regarding"]["name"] == name and reason in {"", item["reason"]}
         ]
 
     def reasons(self) -> set[str]:
         """Return the reasons of all events of the namespace."""
-        found = self.kube.list(gvr.EVENTS, namespace=self.namespace).items
-        return {one["reason"] for one in found}
+        items = self.kube.list(gvr.EVENTS, namespace=self.namespace).items
+        return {item["reason"] for item in items}
 
     def told(self, name: str, reason: str, within_s: float = 20) -> list[str]:
         """Wait for an event of that reason about an object."""
@@ -212,8 +214,8 @@ class Playground:
         """Return what is said of a claim's first device, by type: status, reason, message."""
         devices = self.claim(claim).get("status", {}).get("devices") or [{}]
         return {
-            one["type"]: (one["status"], one["reason"], one["message"])
-            for one in devices[0].get("conditions") or ()
+            entry["type"]: (entry["status"], entry["reason"], entry["message"])
+            for entry in devices[0].get("conditions") or ()
         }
 
     def says(
@@ -222,8 +224,8 @@ class Playground:
         """Wait until a condition has that status; all of it."""
 
         def found() -> tuple[str, str, str] | None:
-            one = self.conditions(claim).get(kind)
-            return one if one and one[0] == status else None
+            values = self.conditions(claim).get(kind)
+            return values if values and values[0] == status else None
 
         answer = until(found, within_s, f"{kind} of {claim} is {status}")
         assert answer is not None

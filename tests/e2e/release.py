@@ -37,24 +37,24 @@ OF_NAMESPACE = "all,serviceaccounts,roles,rolebindings,secrets,leases,poddisrupt
 def a_cluster() -> Iterator[api.Cluster]:
     """The cluster that is up, if its driver is pods, or one meanwhile; the driver installed."""
     try:
-        found, made = grounds.load(), False
+        load, false = grounds.load(), False
     except errors.ClusterError:
-        found, made = grounds.up(nodes=2, driver=("--driver", "pods")), True
-    if found.driver is not state.Driver.PODS:
-        pytest.skip(f"the cluster that is up has the driver as {found.driver}: make cluster-down")
+        load, false = grounds.up(nodes=2, driver=("--driver", "pods")), True
+    if load.driver is not state.Driver.PODS:
+        pytest.skip(f"the cluster that is up has the driver as {load.driver}: make cluster-down")
     try:
         install()
-        yield found
+        yield load
     finally:
-        if made:
+        if false:
             grounds.down()
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[api.Cluster]:
     """Yield the cluster of a module of tests; each names it as its own."""
-    with a_cluster() as found:
-        yield found
+    with a_cluster() as result:
+        yield result
 
 
 @pytest.fixture
@@ -68,20 +68,20 @@ def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
         ground.close()
 
 
-def install(*flags: str, of: Path = helm.CHART) -> None:
+def install(*flags: str, path: Path = helm.CHART) -> None:
     """The release as `flags` of helm and a chart say, this checkout's by default."""
-    grounds.load().install("--set=controller.replicas=2", *flags, source=of)
+    grounds.load().install("--set=controller.replicas=2", *flags, source=path)
 
 
 def images(cluster: api.Cluster) -> dict[str, set[str]]:
     """Return what the release's pods run, by component."""
     text = cluster.kubectl("get", "pods", "-n", helm.NAMESPACE, "--output=json")
-    found: dict[str, set[str]] = {}
-    for one in json.loads(text)["items"]:
-        if "deletionTimestamp" not in one["metadata"]:
-            component = one["metadata"]["labels"]["app.kubernetes.io/component"]
-            found.setdefault(component, set()).add(one["spec"]["containers"][0]["image"])
-    return found
+    result: dict[str, set[str]] = {}
+    for item in json.loads(text)["items"]:
+        if "deletionTimestamp" not in item["metadata"]:
+            component = item["metadata"]["labels"]["app.kubernetes.io/component"]
+            result.setdefault(component, set()).add(item["spec"]["containers"][0]["image"])
+    return result
 
 
 def helm_says(*words: str) -> str:
@@ -119,16 +119,16 @@ def left_in_the_api(cluster: api.Cluster) -> list[str]:
 
     usual = {"serviceaccount/default"}
     conditions = [
-        f"{one['metadata']['name']}: {condition['type']}"
-        for one in json.loads(cluster.kubectl("get", "nodes", "--output=json"))["items"]
-        for condition in one["status"]["conditions"]
+        f"{item['metadata']['name']}: {condition['type']}"
+        for item in json.loads(cluster.kubectl("get", "nodes", "--output=json"))["items"]
+        for condition in item["status"]["conditions"]
         if names.GROUP in condition["type"]
     ]
     return [
         *names_of("crds"),
         *names_of("resourceslices"),
-        *(one for one in names_of(OURS) if "ration" in one),
-        *(one for one in names_of(OF_NAMESPACE, "-n", helm.NAMESPACE) if one not in usual),
+        *(name for name in names_of(OURS) if "ration" in name),
+        *(name for name in names_of(OF_NAMESPACE, "-n", helm.NAMESPACE) if name not in usual),
         *names_of("resourceclaimtemplates", "-A", f"--selector={names.CONVERTED}"),
         *conditions,
     ]
@@ -179,5 +179,5 @@ def held(field: playground.Playground, node: str) -> str:
 
 def holds(field: playground.Playground) -> list[str]:
     """Claims of any namespace that carry a hold."""
-    found = map(claims.parse, field.kube.list(gvr.RESOURCE_CLAIMS).items)
-    return [one.name for one in found if any(user.is_hold for user in one.consumers)]
+    result = map(claims.parse, field.kube.list(gvr.RESOURCE_CLAIMS).items)
+    return [claim.name for claim in result if any(user.is_hold for user in claim.consumers)]

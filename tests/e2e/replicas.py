@@ -106,13 +106,13 @@ class Replicas:
 
     def rotate(self) -> None:
         """A new token in the file; the one before is refused from now on."""
-        before = self.token.read_text() if self.token.exists() else None
+        previous = self.token.read_text() if self.token.exists() else None
         fresh = self._cluster.kubectl(*argv.controller_token()).strip()
         self.token.write_text(fresh)
-        if before is not None:
+        if previous is not None:
             self.rotations += 1
             for between in self.proxies:
-                between.refuse(before)
+                between.refuse(previous)
 
     def transitions(self) -> int:
         """Return how often the Lease has changed hands since it was made."""
@@ -124,22 +124,22 @@ class Replicas:
 
     def faults(self) -> dict[str, int]:
         """Return how many were met, by name, in all proxies."""
-        return _summed(one.faults for one in self.proxies)
+        return _summed(fault_proxy.faults for fault_proxy in self.proxies)
 
     def requests(self) -> dict[str, int]:
         """Return how many were made, by kind, through all proxies."""
-        return _summed(one.requests for one in self.proxies)
+        return _summed(fault_proxy.requests for fault_proxy in self.proxies)
 
     def logs(self, only: str = "*") -> str:
         """Return what all replicas wrote, or one of them by its number."""
-        found = sorted(self._folder.glob(f"replica-{only}/log"))
-        return "".join(path.read_text() for path in found)
+        paths = sorted(self._folder.glob(f"replica-{only}/log"))
+        return "".join(path.read_text() for path in paths)
 
     def believing(self, index: int) -> own_lease.OwnLease:
         """Before it is started: a replica that wins and keeps a Lease that nobody else sees."""
-        made = own_lease.OwnLease(*_LEASE)
-        self.proxies[index].keep_lease(made)
-        return made
+        lease = own_lease.OwnLease(*_LEASE)
+        self.proxies[index].keep_lease(lease)
+        return lease
 
     def give_lease(self, holder: str, transitions: int) -> None:
         """Write into the true Lease who holds it, as its next leader would."""
@@ -162,10 +162,10 @@ class Replicas:
     def _server(self) -> tuple[str, Path]:
         """The API server's address, and its authority as a file."""
         document = yaml.safe_load(self._cluster.controller_kubeconfig.read_text())
-        found = document["clusters"][0]["cluster"]
+        cluster = document["clusters"][0]["cluster"]
         authority = self._folder / "authority.pem"
-        authority.write_bytes(base64.b64decode(found["certificate-authority-data"]))
-        return str(found["server"]), authority
+        authority.write_bytes(base64.b64decode(cluster["certificate-authority-data"]))
+        return str(cluster["server"]), authority
 
     def _runs(self, name: str) -> bool:
         try:
@@ -174,8 +174,8 @@ class Replicas:
             return False
 
 
-def _summed(found: Iterable[collections.Counter[str]]) -> dict[str, int]:
+def _summed(results: Iterable[collections.Counter[str]]) -> dict[str, int]:
     total: collections.Counter[str] = collections.Counter()
-    for one in found:
-        total.update(one)
+    for result in results:
+        total.update(result)
     return dict(sorted(total.items()))

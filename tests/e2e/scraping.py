@@ -30,31 +30,31 @@ def targets(cluster: api.Cluster) -> list[dict[str, Any]]:
 
     Debian's Prometheus is built without discovery in Kubernetes, so they are told it in a file.
     """
-    found = json.loads(cluster.kubectl("get", "pods", "-n", helm.NAMESPACE, "--output=json"))
+    document = json.loads(cluster.kubectl("get", "pods", "-n", helm.NAMESPACE, "--output=json"))
     return [
         {
-            "targets": [f"{one['status']['podIP']}:{port['containerPort']}"],
+            "targets": [f"{item['status']['podIP']}:{port['containerPort']}"],
             "labels": {
-                "instance": one["metadata"]["name"],
-                "node": one["spec"]["nodeName"],
-                "app_kubernetes_io_component": one["metadata"]["labels"][_COMPONENT],
+                "instance": item["metadata"]["name"],
+                "node": item["spec"]["nodeName"],
+                "app_kubernetes_io_component": item["metadata"]["labels"][_COMPONENT],
             },
         }
-        for one in found["items"]
-        for container in one["spec"]["containers"]
+        for item in document["items"]
+        for container in item["spec"]["containers"]
         for port in container.get("ports", ())
         if port.get("name") == _PORT
     ]
 
 
-def configuration(rules: Path, told: Path) -> dict[str, Any]:
+def configuration(rules: Path, path: Path) -> dict[str, Any]:
     """Return what is read, with bounds on what one process may say."""
     job = {
         "job_name": "ration",
         "sample_limit": 5000,
         "label_limit": 30,
         "label_value_length_limit": 256,
-        "file_sd_configs": [{"files": [str(told)]}],
+        "file_sd_configs": [{"files": [str(path)]}],
     }
     every = {"scrape_interval": f"{EVERY_S}s", "evaluation_interval": f"{EVERY_S}s"}
     return {"global": every, "rule_files": [str(rules)], "scrape_configs": [job]}
@@ -80,8 +80,8 @@ class Prometheus:
 
     def number(self, expression: str) -> float:
         """The one sample's value; 0 without one."""
-        found = self.ask(expression)
-        return float(found[0]["value"][1]) if found else 0.0
+        results = self.ask(expression)
+        return float(results[0]["value"][1]) if results else 0.0
 
     def over(self, expression: str, since: float) -> list[Any]:
         """Series from a moment until now; raises AssertionError where it cannot be evaluated."""
@@ -92,8 +92,11 @@ class Prometheus:
 
     def targets(self) -> dict[str, str]:
         """The components that are read, with what is wrong; "" where nothing is."""
-        found = self._get("targets", state="active")["activeTargets"]
-        return {one["labels"]["instance"]: one["lastError"] for one in found}
+        active_targets = self._get("targets", state="active")["activeTargets"]
+        return {
+            active_target["labels"]["instance"]: active_target["lastError"]
+            for active_target in active_targets
+        }
 
     def is_up(self) -> bool:
         """Return whether it is ready: until its store is open it answers 503 (`/-/ready`)."""
@@ -107,26 +110,26 @@ class Prometheus:
 @contextlib.contextmanager
 def running(cluster: api.Cluster, folder: Path) -> Iterator[Prometheus]:
     """A Prometheus for as long as the block runs, with the chart's alerts."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{found.getsockname()[1]}"
-    wanted = folder / "prometheus.yaml"
-    told = folder / "targets.json"
-    told.write_text(json.dumps(targets(cluster)))
-    wanted.write_text(yaml.safe_dump(configuration(expressions.RULES, told)))
+    with socket.socket() as result:
+        result.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{result.getsockname()[1]}"
+    path = folder / "prometheus.yaml"
+    reported = folder / "targets.json"
+    reported.write_text(json.dumps(targets(cluster)))
+    path.write_text(yaml.safe_dump(configuration(expressions.RULES, reported)))
     command = (
         str(prometheus.program("prometheus")),
-        f"--config.file={wanted}",
+        f"--config.file={path}",
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address={address}",
         "--log.level=warn",
     )
     with (folder / "prometheus.log").open("w") as log:
         process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
-    made = Prometheus(address)
+    created = Prometheus(address)
     try:
-        playground.until(made.is_up, 60, f"Prometheus answers ({folder / 'prometheus.log'})")
-        yield made
+        playground.until(created.is_up, 60, f"Prometheus answers ({folder / 'prometheus.log'})")
+        yield created
     finally:
         process.terminate()
         process.wait(30)

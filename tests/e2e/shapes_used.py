@@ -26,10 +26,10 @@ def what_was_learned_is_spoilt(field: playground.Playground) -> None:
 def learned(field: playground.Playground) -> dict[str, str]:
     """Return what is kept of shapes."""
     try:
-        found = field.kube.get(gvr.CONFIG_MAPS, SEEN, helm.NAMESPACE)
+        result = field.kube.get(gvr.CONFIG_MAPS, SEEN, helm.NAMESPACE)
     except errors.NotFound:
         return {}
-    return dict(found.get("binaryData") or {})
+    return dict(result.get("binaryData") or {})
 
 
 def a_node_is_asked_for_until_nobody_needs_it(field: playground.Playground) -> None:
@@ -44,11 +44,11 @@ def a_node_is_asked_for_until_nobody_needs_it(field: playground.Playground) -> N
 
 def asking(field: playground.Playground) -> list[str]:
     """The pods that ask for nodes."""
-    found = field.kube.list(gvr.PODS, namespace=helm.NAMESPACE).items
+    items = field.kube.list(gvr.PODS, namespace=helm.NAMESPACE).items
     return [
-        one["metadata"]["name"]
-        for one in found
-        if names.PLACEHOLDER_LABEL in one["metadata"].get("labels", {})
+        item["metadata"]["name"]
+        for item in items
+        if names.PLACEHOLDER_LABEL in item["metadata"].get("labels", {})
     ]
 
 
@@ -56,7 +56,7 @@ def marked(field: playground.Playground) -> list[str]:
     """The nodes with a mark of ours."""
     ours = {names.POOL_COMPLETE, names.BROUGHT_FOR, names.KARPENTER_KEEP, names.AUTOSCALER_KEEP}
     return [
-        one["metadata"]["name"]
-        for one in field.kube.list(gvr.NODES).items
-        if ours & {*one["metadata"].get("labels", {}), *one["metadata"].get("annotations", {})}
+        item["metadata"]["name"]
+        for item in field.kube.list(gvr.NODES).items
+        if ours & {*item["metadata"].get("labels", {}), *item["metadata"].get("annotations", {})}
     ]

@@ -15,30 +15,30 @@ WORK = "exec simclient --allocate 1Gi --hold forever"
 
 def slices(field: playground.Playground) -> dict[str, tuple[str, str]]:
     """UID and resourceVersion of every ResourceSlice: of one that is written the latter changes."""
-    found = field.kube.list(gvr.RESOURCE_SLICES).items
-    metas = (one["metadata"] for one in found)
-    return {meta["name"]: (meta["uid"], meta["resourceVersion"]) for meta in metas}
+    items = field.kube.list(gvr.RESOURCE_SLICES).items
+    metadata = (item["metadata"] for item in items)
+    return {meta["name"]: (meta["uid"], meta["resourceVersion"]) for meta in metadata}
 
 
 def of(field: playground.Playground, name: str) -> dict[str, Any]:
     """Return the state of a pod that runs WORK with one claim of a template."""
     pod = field.running(name)
-    (made,) = pod["status"]["resourceClaimStatuses"]
-    ready = field.says(made["resourceClaimName"], "Ready", "True")
-    claim = field.claim(made["resourceClaimName"])
+    (resource_claim_status,) = pod["status"]["resourceClaimStatuses"]
+    ready = field.says(resource_claim_status["resourceClaimName"], "Ready", "True")
+    claim = field.claim(resource_claim_status["resourceClaimName"])
     (container,) = pod["status"]["containerStatuses"]
-    said = told(field, name)
+    statement = told(field, name)
     node = field.cluster.node_dir(pod["spec"]["nodeName"])
     proc = field.cluster.proc(pod["spec"]["nodeName"])
     return {
         "claim": (claim["metadata"]["uid"], ready),
         "given": (claim["status"]["allocation"], claim["status"]["reservedFor"]),
         "container": (container["containerID"], container["restartCount"]),
-        "said": said,
-        "program": process(proc, said[0]["pid"]),
+        "said": statement,
+        "program": process(proc, statement[0]["pid"]),
         "specs": files(node / "cdi", claim["metadata"]["uid"]),
         "record": files(node / "state/claims", claim["metadata"]["uid"]),
-        "daemon": _daemon(node, proc, said[0]),
+        "daemon": _daemon(node, proc, statement[0]),
     }
 
 
@@ -69,17 +69,17 @@ def supervisors(cluster: api.Cluster, namespace: str) -> dict[str, tuple[str, st
     label = "app.kubernetes.io/component=mps"
     text = cluster.kubectl("get", "pods", "-n", namespace, "-l", label, "--output=json")
     return {
-        one["spec"]["nodeName"]: (one["metadata"]["uid"], one["spec"]["containers"][0]["image"])
-        for one in json.loads(text)["items"]
+        item["spec"]["nodeName"]: (item["metadata"]["uid"], item["spec"]["containers"][0]["image"])
+        for item in json.loads(text)["items"]
     }
 
 
-def _daemon(node: Path, proc: Path, said: Any) -> Any:
+def _daemon(node: Path, proc: Path, statement: Any) -> Any:
     """The MPS daemon and the server that the program works with."""
-    if said["mps"] is None:
+    if statement["mps"] is None:
         return None
-    status = mps_files.Layout(node / "state/mps").status(said["devices"][0]["uuid"])
+    status = mps_files.Layout(node / "state/mps").status(statement["devices"][0]["uuid"])
     daemon = mps_files.Status.parse(status.read_bytes(), status.name)
     assert daemon.state is mps_files.State.READY, daemon.problem
     assert daemon.pid is not None
-    return process(proc, daemon.pid), process(proc, said["mps"]["server"])
+    return process(proc, daemon.pid), process(proc, statement["mps"]["server"])

@@ -26,8 +26,11 @@ def test_a_claims_devices_are_told_to_be_at_work_and_the_conditions_stay(
     try:
 
         def told() -> bool:
-            said = claims.parse(field.claim("works")).device_statuses
-            return any(one.activity and one.activity.utilization for one in said)
+            device_statuses = claims.parse(field.claim("works")).device_statuses
+            return any(
+                device_status.activity and device_status.activity.utilization
+                for device_status in device_statuses
+            )
 
         playground.until(told, WITHIN_S, "the claim is told to be at work")
         (entry,) = claims.parse(field.claim("works")).device_statuses

@@ -20,15 +20,15 @@ OURS = {"key": "ration.dev/allocator", "operator": "Exists"}
 def test_a_claim_that_tolerates_our_taint_is_refused(
     field: playground.Playground, toleration: playground.Raw
 ) -> None:
-    for make in (playground.a_claim, playground.a_template):
+    for built in (playground.a_claim, playground.a_template):
         with pytest.raises(errors.Invalid, match="may not tolerate the device taint"):
-            field.create(make("sly", tolerations=[toleration]))
+            field.create(built("sly", tolerations=[toleration]))
 
 
 def test_a_first_available_request_is_refused_too(field: playground.Playground) -> None:
     claim = playground.a_claim("sly")
-    sub = {"name": "a", "deviceClassName": "gpu.ration.dev", "tolerations": [OURS]}
-    claim["spec"]["devices"]["requests"] = [{"name": "gpu", "firstAvailable": [sub]}]
+    replaced = {"name": "a", "deviceClassName": "gpu.ration.dev", "tolerations": [OURS]}
+    claim["spec"]["devices"]["requests"] = [{"name": "gpu", "firstAvailable": [replaced]}]
     with pytest.raises(errors.Invalid, match="may not tolerate the device taint"):
         field.create(claim)
 

@@ -146,7 +146,7 @@ def assert_agrees_with(field: playground.Playground, claim: str, node: str) -> N
     assert snapshot.pinned_node(claims.parse(field.claim(claim))) == node
 
 
-def bind(found: api.Cluster, namespace: str, name: str, node: str) -> None:
+def bind(cluster: api.Cluster, namespace: str, name: str, node: str) -> None:
     binding = {
         "apiVersion": "v1",
         "kind": "Binding",
@@ -154,4 +154,4 @@ def bind(found: api.Cluster, namespace: str, name: str, node: str) -> None:
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     }
     path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
-    found.kubectl("create", "--raw", path, "-f", "-", input=json.dumps(binding))
+    cluster.kubectl("create", "--raw", path, "-f", "-", input=json.dumps(binding))

@@ -31,8 +31,8 @@ def sides(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[tuple[alike
     grounds = [playground.Playground.open(cluster, kube) for _ in range(2)]
     meanwhile = ExitStack()
     try:
-        for one in cluster.controllers():
-            meanwhile.enter_context(cluster.with_flags(one, "--policies="))
+        for controller in cluster.controllers():
+            meanwhile.enter_context(cluster.with_flags(controller, "--policies="))
         playground.add_node(cluster, THEIRS, allocator="scheduler", plugin_flags=shared)
         playground.add_node(cluster, OURS, allocator="controller", plugin_flags=shared)
         theirs, ours = grounds
@@ -47,14 +47,16 @@ def sides(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[tuple[alike
 
 
 def test_there_are_sixty_scenarios_at_least() -> None:
-    assert len({one.name for one in SCENARIOS}) == len(SCENARIOS) >= 60
+    assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS) >= 60
 
 
 @pytest.mark.parametrize(
     "scenario",
     [
-        pytest.param(one, id=one.name, marks=[pytest.mark.smoke] if one.name in SMOKE else [])
-        for one in SCENARIOS
+        pytest.param(
+            scenario, id=scenario.name, marks=[pytest.mark.smoke] if scenario.name in SMOKE else []
+        )
+        for scenario in SCENARIOS
     ],
 )
 def test_both_allocators_come_to_the_same(
@@ -63,5 +65,5 @@ def test_both_allocators_come_to_the_same(
     theirs, ours = alike.run(scenario, sides)
     assert ours == theirs
     assert theirs["pods"] == {
-        one["name"]: one["expect"] for one in scenario.pods if one["expect"] != "Succeeded"
+        pod["name"]: pod["expect"] for pod in scenario.pods if pod["expect"] != "Succeeded"
     }

@@ -1,6 +1,4 @@
-"""Tests of what a user meets once the chart is installed, on either ground.
-
-The local cluster, or kind's.
+"""Tests of the installed chart on either ground: the local cluster, or kind's.
 
 Every way to share a GPU, a node that goes down and comes back, a GPU that fails, `helm test`, a pod
 written for a device plugin. Where kind is the ground, an image that changed under its tag too.
@@ -38,8 +36,8 @@ def at_work(field: playground.Playground, mode: str, node: str, name: str = "") 
     if mode in SHARES:
         exactly = template["spec"]["spec"]["devices"]["requests"][0]["exactly"]
         exactly["capacity"] = {"requests": SHARES[mode]}
-    where = {"nodeSelector": playground.on(node)}
-    field.create(template, release.a_pod(name, template=name, command=standing.WORK, **where))
+    location = {"nodeSelector": playground.on(node)}
+    field.create(template, release.a_pod(name, template=name, command=standing.WORK, **location))
     return name
 
 
@@ -50,8 +48,8 @@ def sees(field: playground.Playground, name: str) -> Any:
 
 
 def device(field: playground.Playground, name: str) -> tuple[str, str] | None:
-    (made,) = field.pod(name)["status"]["resourceClaimStatuses"]
-    return field.device_of(made["resourceClaimName"])
+    (resource_claim_status,) = field.pod(name)["status"]["resourceClaimStatuses"]
+    return field.device_of(resource_claim_status["resourceClaimName"])
 
 
 def test_a_pod_of_each_mode_has_what_it_asked_for(
@@ -64,13 +62,13 @@ def test_a_pod_of_each_mode_has_what_it_asked_for(
     part = sees(field, at_work(field, "gpu-mig", node))
     assert part["devices"][0]["uuid"].startswith("MIG-")
     shares = [sees(field, at_work(field, "gpu-mps", node, f"mps-{n}")) for n in range(2)]
-    assert {one["devices"][0]["limit"] for one in shares} == {4 * GIB}
-    assert {one["mps"]["threadPercentage"] for one in shares} == {10}
-    assert len({one["mps"]["server"] for one in shares}) == 1
+    assert {share["devices"][0]["limit"] for share in shares} == {4 * GIB}
+    assert {share["mps"]["threadPercentage"] for share in shares} == {10}
+    assert len({share["mps"]["server"] for share in shares}) == 1
     turns = [sees(field, at_work(field, "gpu-timeslice", node, f"turn-{n}")) for n in range(2)]
-    assert len({one["devices"][0]["uuid"] for one in turns}) == 1
-    assert {one["mps"] is None for one in turns} == {True}
-    uuids = {one["devices"][0]["uuid"] for one in (whole, shares[0], turns[0])}
+    assert len({turn["devices"][0]["uuid"] for turn in turns}) == 1
+    assert {turn["mps"] is None for turn in turns} == {True}
+    uuids = {entry["devices"][0]["uuid"] for entry in (whole, shares[0], turns[0])}
     assert len(uuids) == 3
 
 
@@ -79,7 +77,7 @@ def test_after_a_reboot_the_gpus_are_published_and_pods_keep_their_devices(
 ) -> None:
     node = cluster.nodes()[0]
     pods = [at_work(field, mode, node) for mode in release.MODES]
-    before = {name: (field.running(name), device(field, name)) for name in pods}
+    previous = {name: (field.running(name), device(field, name)) for name in pods}
     gpus = cluster.node_dir(node) / "gpu"
     boot = machines.load(gpus).boot_id
     cluster.reboot(node)
@@ -87,17 +85,17 @@ def test_after_a_reboot_the_gpus_are_published_and_pods_keep_their_devices(
     def back() -> bool:
         return all(
             any(
-                one["restartCount"] > 0 and "running" in one["state"]
-                for one in field.pod(name)["status"].get("containerStatuses", ())
+                entry["restartCount"] > 0 and "running" in entry["state"]
+                for entry in field.pod(name)["status"].get("containerStatuses", ())
             )
             for name in pods
         )
 
     playground.until(back, BACK_S, f"the pods of {node} run again")
     assert machines.load(gpus).boot_id != boot
-    for name, (pod, given) in before.items():
+    for name, (pod, row) in previous.items():
         assert field.pod(name)["metadata"]["uid"] == pod["metadata"]["uid"]
-        assert device(field, name) == given
+        assert device(field, name) == row
     whole, part, share = (sees(field, f"{mode}-pod") for mode in ("gpu", "gpu-mig", "gpu-mps"))
     assert len(whole["devices"]) == 1
     assert part["devices"][0]["uuid"].startswith("MIG-")
@@ -139,19 +137,16 @@ def on(node: str) -> dict[str, Any]:
 def taints(field: playground.Playground, node: str) -> dict[str, set[str]]:
     """The taints of ill health, by device, of a node."""
     return {
-        one["name"]: keys
-        for found in field.kube.list(gvr.RESOURCE_SLICES).items
-        if found["spec"].get("nodeName") == node
-        for one in found["spec"].get("devices", ())
-        if (keys := {taint["key"] for taint in one.get("taints", ())} - names.OWN_TAINTS)
+        entry["name"]: keys
+        for item in field.kube.list(gvr.RESOURCE_SLICES).items
+        if item["spec"].get("nodeName") == node
+        for entry in item["spec"].get("devices", ())
+        if (keys := {taint["key"] for taint in entry.get("taints", ())} - names.OWN_TAINTS)
     }
 
 
 def helm_test(cluster: api.Cluster, patience: str) -> str:
-    """Return what `helm test` printed.
-
-    A CommandFailedError if it does not pass within that time.
-    """
+    """Return the output of `helm test`. Raises CommandFailedError if it does not pass in time."""
     words = ("test", helm.RELEASE, f"--namespace={helm.NAMESPACE}", f"--timeout={patience}")
     return cluster.helm(*words)
 
@@ -167,10 +162,10 @@ def test_helm_test_passes_and_names_the_holders_when_every_gpu_is_in_use(
         field.running(f"all-{node}")
     with pytest.raises(errors.CommandFailedError):
         helm_test(cluster, "20s")
-    said = cluster.kubectl("describe", "pod", "ration-test", "-n", helm.NAMESPACE)
-    assert "No node fits." in said
+    output = cluster.kubectl("describe", "pod", "ration-test", "-n", helm.NAMESPACE)
+    assert "No node fits." in output
     for node in cluster.nodes():
-        assert f"8 GPUs of {node} are taken by pod {field.namespace}/all-{node}" in said
+        assert f"8 GPUs of {node} are taken by pod {field.namespace}/all-{node}" in output
     cluster.kubectl("delete", "pod", "ration-test", "-n", helm.NAMESPACE)
 
 
@@ -195,7 +190,7 @@ def test_the_images_archive_loads_in_docker_and_runs_there_as_nobody() -> None:
     (image,) = docker.inspect("image", driver.IMAGE)
     assert image["Config"]["User"] == build.USER
     try:
-        said = docker.run(
+        run = docker.run(
             "run",
             "--rm",
             "--network=none",
@@ -203,7 +198,7 @@ def test_the_images_archive_loads_in_docker_and_runs_there_as_nobody() -> None:
             *image["Config"]["Cmd"],
             "version",
         )
-        assert said.strip()
+        assert run.strip()
     finally:
         docker.remove_image(driver.IMAGE)
 
@@ -213,26 +208,26 @@ def test_a_changed_image_has_a_new_digest_and_rolls_out_under_running_pods(
     cluster: api.Cluster, field: playground.Playground, tmp_path: Path
 ) -> None:
     users = [at_work(field, mode, cluster.nodes()[0]) for mode in ("gpu", "gpu-mig")]
-    before = {name: standing.of(field, name) for name in users}
+    previous = {name: standing.of(field, name) for name in users}
     chart = next_version.write(tmp_path)
     archive = build.ensure(next_version.IMAGE, tmp_path)
     cluster.load_image(archive)
     later = f"ration.local/driver@{oci.digest_of(archive)}"
-    release.install(f"--set=image.digest={oci.digest_of(archive)}", of=chart)
+    release.install(f"--set=image.digest={oci.digest_of(archive)}", path=chart)
     try:
         playground.until(
             lambda: all(
-                release.images(cluster)[one] == {later}
-                for one in ("controller", "admission", "kubeletplugin")
+                release.images(cluster)[entry] == {later}
+                for entry in ("controller", "admission", "kubeletplugin")
             ),
             120,
             "every pod of the release runs the next version",
         )
-        assert {name: standing.of(field, name) for name in users} == before
+        assert {name: standing.of(field, name) for name in users} == previous
     finally:
         grounds.run("hack.kind", "up")  # the checkout's image again, by its digest
     now = release.images(cluster)
     for component in ("controller", "admission", "kubeletplugin"):
         assert now[component] != {later}
         assert all("@sha256:" in image for image in now[component])
-    assert {name: standing.of(field, name) for name in users} == before
+    assert {name: standing.of(field, name) for name in users} == previous

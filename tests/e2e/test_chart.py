@@ -80,7 +80,7 @@ def test_a_release_uninstalls_when_no_claim_is_in_use_and_keeps_user_objects(
     field.running("waiting", within_s=90)
 
 
-def test_by_force_the_pods_that_stay_are_named_and_installing_again_ends_them(
+def test_a_forced_uninstall_names_stuck_pods_and_a_reinstall_ends_them(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
     users = [release.of_mode(field, mode) for mode in ("gpu", "gpu-mps", "gpu-mig")]
@@ -96,9 +96,9 @@ def test_by_force_the_pods_that_stay_are_named_and_installing_again_ends_them(
         node = field.pod(name)["spec"]["nodeName"]
         assert f"  pod {field.namespace}/{name} on {node}" in words
     only_the_kinds_in_the_api(cluster)
-    kept = release.left_on(cluster)
-    assert len([path for path in kept if path.startswith("cdi/")]) == len(users)
-    assert len([path for path in kept if path.startswith("state/claims/")]) == len(users)
+    left_on = release.left_on(cluster)
+    assert len([path for path in left_on if path.startswith("cdi/")]) == len(users)
+    assert len([path for path in left_on if path.startswith("state/claims/")]) == len(users)
 
     cluster.kubectl("delete", "pods", "--all", "-n", field.namespace, "--wait=false")
     with pytest.raises(AssertionError, match="the pods end"):

@@ -98,8 +98,8 @@ def begun(
         ground.cluster, ground.kube, folder, choosers, ("--relist-seconds=20",)
     )
     nodes = fleet.Fleet(ground.kube, NODES, ZONES, FULL)
-    with campaign.begun(ground, nodes, ours, allocators, SEED) as one:
-        yield one
+    with campaign.begun(ground, nodes, ours, allocators, SEED) as item:
+        yield item
 
 
 @pytest.fixture
@@ -109,20 +109,20 @@ def stormy(ground: playground.Playground, tmp_path: Path) -> Iterator[campaign.C
     yield from begun(ground, tmp_path, dict.fromkeys(names, "controller"))
 
 
-def upset(one: campaign.Campaign, every_s: float) -> None:
+def upset(item: campaign.Campaign, every_s: float) -> None:
     """Now and then kill the leader; whoever is dead comes back; rotate the token in between."""
     turn = 0
-    while not one.stop.wait(every_s / 2):
+    while not item.stop.wait(every_s / 2):
         turn += 1
         if turn % 2:
-            one.ours.kill_leader()
+            item.ours.kill_leader()
         else:
-            one.ours.rotate()
+            item.ours.rotate()
 
 
-def reviving(one: campaign.Campaign) -> None:
-    while not one.stop.wait(2.0):
-        one.ours.revive()
+def reviving(item: campaign.Campaign) -> None:
+    while not item.stop.wait(2.0):
+        item.ours.revive()
 
 
 @pytest.mark.timeout(780)
@@ -162,19 +162,19 @@ class Flips:
 
     def __init__(self, nodes: fleet.Fleet, lanes: int) -> None:
         self._nodes = nodes
-        self._owners = {name: ALLOCATORS[at % 2] for at, name in enumerate(nodes.names)}
+        self._owners = {name: ALLOCATORS[index % 2] for index, name in enumerate(nodes.names)}
         self._lanes = [nodes.names[lane::lanes] for lane in range(lanes)]
         self.done = 0
 
-    def behind(self, one: campaign.Campaign) -> None:
+    def behind(self, item: campaign.Campaign) -> None:
         for lane in self._lanes:
-            one.behind(self._run, lane, one.stop)
+            item.behind(self._run, lane, item.stop)
 
     def _run(self, names: tuple[str, ...], stop: threading.Event) -> None:
         for name in itertools.cycle(names):
-            before = self._owners[name]
-            after = ALLOCATORS[1 - ALLOCATORS.index(before)]
-            self._nodes.flip(name, before, after, HANDOVER_S)
+            previous = self._owners[name]
+            after = ALLOCATORS[1 - ALLOCATORS.index(previous)]
+            self._nodes.flip(name, previous, after, HANDOVER_S)
             self._owners[name] = after
             self.done += 1
             if stop.wait(2.0):
@@ -189,8 +189,8 @@ def test_nodes_change_their_allocator_under_load_and_the_two_never_overlap(
     flips.behind(mixed)
     mixed.behind(reviving, mixed)
     try:
-        asked = load.Measure(100, 60, load.EITHER, anywhere=1.0, twins=0.0, seconds=FLIP_S)
-        mixed.load.run(asked, mixed.stop)
+        measure = load.Measure(100, 60, load.EITHER, anywhere=1.0, twins=0.0, seconds=FLIP_S)
+        mixed.load.run(measure, mixed.stop)
         mixed.ours.calm()
         mixed.drained(120)
         mixed.judged()

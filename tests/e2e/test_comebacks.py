@@ -1,7 +1,4 @@
-"""Tests of what stops a node, or a part of it, and how its containers come through.
-
-Each mode at once.
-"""
+"""Tests of containers of every mode through a stop of the node, or of a part of it."""
 
 import functools
 import os
@@ -36,21 +33,21 @@ def node(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[str]:
 @pytest.fixture
 def gpus(field: playground.Playground, node: str) -> dict[str, one_gpu.OneGpu]:
     """A running pod in every mode, each on a GPU of its own."""
-    made = {mode: one_gpu.OneGpu(field, node, number) for number, mode in enumerate(MODES)}
-    for mode, gpu in made.items():
+    one_gpus = {mode: one_gpu.OneGpu(field, node, number) for number, mode in enumerate(MODES)}
+    for mode, gpu in one_gpus.items():
         capacity = {"memory": "20Gi"} if mode in {"mps", "turns"} else None
         gpu.ask(mode, MODES[mode], capacity=capacity, command=f"sleep 1; exec {one_gpu.HOLD}")
-    for mode, gpu in made.items():
+    for mode, gpu in one_gpus.items():
         gpu.sees(mode)
-    return made
+    return one_gpus
 
 
 def containers(field: playground.Playground) -> dict[str, Any]:
-    found = {}
+    result = {}
     for mode in MODES:
         (status,) = field.pod(mode)["status"]["containerStatuses"]
-        found[mode] = (status["containerID"], status["restartCount"], status["ready"])
-    return found
+        result[mode] = (status["containerID"], status["restartCount"], status["ready"])
+    return result
 
 
 def specs(field: playground.Playground) -> set[str]:
@@ -60,12 +57,12 @@ def specs(field: playground.Playground) -> set[str]:
 def test_a_restart_of_the_kubelet_the_plugin_or_the_supervisor_disturbs_no_container(
     field: playground.Playground, gpus: dict[str, one_gpu.OneGpu]
 ) -> None:
-    before = containers(field)
+    previous = containers(field)
     for component in ("kubelet", "plugin", "mps"):
         field.cluster.kill(component, NODE)
         field.cluster.start(component, NODE)
         playground.until(functools.partial(ready, field), 40, "the node is Ready")
-    assert containers(field) == before
+    assert containers(field) == previous
     for gpu in gpus.values():
         gpu.free()
 
@@ -73,14 +70,14 @@ def test_a_restart_of_the_kubelet_the_plugin_or_the_supervisor_disturbs_no_conta
 def test_specs_that_were_wiped_are_back_before_a_container_needs_them(
     field: playground.Playground, gpus: dict[str, one_gpu.OneGpu]
 ) -> None:
-    before = specs(field)
+    previous = specs(field)
     shutil.rmtree(field.cluster.node_dir(NODE) / "cdi")
     for gpu in gpus.values():  # each container ends, and the kubelet starts it again
-        (running,) = [one.pid for one in gpu.board().processes if one.memory]
+        (running,) = [process.pid for process in gpu.board().processes if process.memory]
         os.kill(running, signal.SIGKILL)
     for mode in MODES:
         playground.until(functools.partial(again, field, mode), BACK_S, f"{mode} runs again")
-    assert specs(field) == before
+    assert specs(field) == previous
     for gpu in gpus.values():
         gpu.free()
 
@@ -88,13 +85,13 @@ def test_specs_that_were_wiped_are_back_before_a_container_needs_them(
 def test_after_a_reboot_every_claim_keeps_its_gpu_and_its_container_restarts(
     field: playground.Playground, gpus: dict[str, one_gpu.OneGpu]
 ) -> None:
-    before = containers(field)
+    previous = containers(field)
     field.cluster.reboot(NODE)
     playground.until(functools.partial(ready, field), 60, "the node is Ready")
     for mode in MODES:
         playground.until(functools.partial(again, field, mode), BACK_S, f"{mode} runs again")
     after = containers(field)
-    assert all(after[mode][0] != before[mode][0] for mode in MODES)
+    assert all(after[mode][0] != previous[mode][0] for mode in MODES)
     assert gpus["mps"].board().compute_mode == 3
     assert len(gpus["mig"].board().instances) == 1
     for gpu in gpus.values():

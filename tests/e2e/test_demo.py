@@ -79,12 +79,12 @@ def test_eight_pods_of_every_share_and_whole_gpus_run_beside_a_pod_that_waits(
 ) -> None:
     for mode in (*SHARES, "whole"):
         field.create(template(mode))
-    asked = dict.fromkeys(SHARES, REPLICAS) | {"whole": WHOLE}
+    fromkeys = dict.fromkeys(SHARES, REPLICAS) | {"whole": WHOLE}
     begun = time.monotonic()
-    for mode, replicas in asked.items():
+    for mode, replicas in fromkeys.items():
         document = json.dumps(deployment(mode, replicas))
         demo.kubectl("apply", "-n", field.namespace, "-f", "-", input=document)
-    for mode in asked:
+    for mode in fromkeys:
         left_s = RUN_S - (time.monotonic() - begun)
         demo.kubectl(
             *("rollout", "status", f"deployment/{mode}", "-n", field.namespace),

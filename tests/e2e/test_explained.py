@@ -80,9 +80,9 @@ def explain(field: playground.Playground) -> Callable[[str], Raw]:
         command += ["--kubeconfig", str(field.cluster.kubeconfig)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode in {0, 1}, done.stderr
-        found: Raw = json.loads(done.stdout)
-        assert done.returncode == int(bool(found["reason"]))
-        return found
+        document: Raw = json.loads(done.stdout)
+        assert done.returncode == int(bool(document["reason"]))
+        return document
 
     return ask
 
@@ -90,22 +90,22 @@ def explain(field: playground.Playground) -> Callable[[str], Raw]:
 def test_each_kind_of_pod_that_waits_is_told_its_true_cause(
     field: playground.Playground, explain: Callable[[str], Raw]
 ) -> None:
-    for made, _, _ in KINDS.values():
-        if made[-1]["metadata"]["name"] == "i":
-            made[-1]["metadata"]["labels"] = {names.GANG_LABEL: "pair"}
-            made[-1]["metadata"]["annotations"] = {names.GANG_SIZE: "2"}
-        field.create(*made)
-    for kind, (made, reason, words) in KINDS.items():
-        name = made[-1]["metadata"]["name"]
+    for created, _, _ in KINDS.values():
+        if created[-1]["metadata"]["name"] == "i":
+            created[-1]["metadata"]["labels"] = {names.GANG_LABEL: "pair"}
+            created[-1]["metadata"]["annotations"] = {names.GANG_SIZE: "2"}
+        field.create(*created)
+    for kind, (created, reason, words) in KINDS.items():
+        name = created[-1]["metadata"]["name"]
 
         def told(name: str = name, reason: Reason = reason, words: str = words) -> Raw | None:
-            found = explain(name)
-            text = json.dumps(found)
-            return found if found["reason"] == reason and words in text else None
+            result = explain(name)
+            text = json.dumps(result)
+            return result if result["reason"] == reason and words in text else None
 
-        found = playground.until(told, 30, f"{kind}: {reason}, {words}") or {}
-        assert found["advice"], kind
-        assert found["state"] == "waiting", kind
+        until = playground.until(told, 30, f"{kind}: {reason}, {words}") or {}
+        assert until["advice"], kind
+        assert until["state"] == "waiting", kind
 
 
 def test_a_pod_pending_on_a_full_node_names_its_blockers(
@@ -117,25 +117,25 @@ def test_a_pod_pending_on_a_full_node_names_its_blockers(
     field.create(*claimed("next", pod=on))
 
     def told() -> Raw | None:
-        found = explain("next")
-        nearest = (found["explanation"] or {}).get("nearest")
-        return nearest if found["reason"] == Reason.NO_FIT else None
+        result = explain("next")
+        nearest = (result["explanation"] or {}).get("nearest")
+        return nearest if result["reason"] == Reason.NO_FIT else None
 
     nearest = playground.until(told, 30, "a nearest fit") or {}
     assert nearest["node"] == "e2e-a"
     assert nearest["leaving"] == [f"{field.namespace}/full"]
     condition = next(
-        one
-        for one in field.pod("next")["status"]["conditions"]
-        if one["type"] == names.CONDITION_ALLOCATED
+        condition
+        for condition in field.pod("next")["status"]["conditions"]
+        if condition["type"] == names.CONDITION_ALLOCATED
     )
     assert (condition["status"], condition["reason"]) == ("False", "NoFit")
     field.delete_pod("full")
     field.running("next")
 
     def gone() -> bool:
-        found = field.pod("next")["status"]["conditions"]
-        return all(one["type"] != names.CONDITION_ALLOCATED for one in found)
+        conditions = field.pod("next")["status"]["conditions"]
+        return all(condition["type"] != names.CONDITION_ALLOCATED for condition in conditions)
 
     playground.until(gone, 15, "no condition on a pod that waits no more")
     assert explain("next")["state"] == "running"

@@ -36,21 +36,21 @@ def test_the_api_server_takes_every_machine_and_drops_nothing(
     terms = slice_builder.PublishTerms(driver, owner.node, "controller", _each(inventory))
     pool, refused = slice_builder.build_pool(inventory, terms, {})
     assert not refused
-    wanted = slice_builder.render(pool, owner, 1)
-    assert wanted == slice_builder.render(
+    expected = slice_builder.render(pool, owner, 1)
+    assert expected == slice_builder.render(
         slice_builder.build_pool(inventory, terms, {})[0], owner, 1
     )
     try:
-        kept = [kube.create(gvr.RESOURCE_SLICES, dict(one)) for one in wanted]
+        creates = [kube.create(gvr.RESOURCE_SLICES, dict(entry)) for entry in expected]
     finally:
-        for one in kube.list(gvr.RESOURCE_SLICES).items:
-            if one["spec"]["driver"] == driver:
-                kube.delete(gvr.RESOURCE_SLICES, one["metadata"]["name"])
-    for asked, answer in zip(wanted, kept, strict=True):
-        assert slice_plan.dropped_fields(dict(asked), answer) == ()
-    read = [slices.parse(one) for one in kept]
-    assert [d.name for one in read for d in one.devices] == [d.name for d in pool.devices]
-    assert len(slice_plan.plan_writes(pool, owner, kept)) == 0
+        for item in kube.list(gvr.RESOURCE_SLICES).items:
+            if item["spec"]["driver"] == driver:
+                kube.delete(gvr.RESOURCE_SLICES, item["metadata"]["name"])
+    for request, answer in zip(expected, creates, strict=True):
+        assert slice_plan.dropped_fields(dict(request), answer) == ()
+    read = [slices.parse(created) for created in creates]
+    assert [d.name for entry in read for d in entry.devices] == [d.name for d in pool.devices]
+    assert len(slice_plan.plan_writes(pool, owner, creates)) == 0
 
 
 def _each(inventory: model.Inventory) -> dict[ids.GpuUuid, faces.Offering]:
@@ -75,19 +75,19 @@ class Walk:
     def __init__(self, field: playground.Playground, node: str) -> None:
         self.field = field
         self.node = node
-        made = machine.build("hgx-h100", seed="judge")
-        (self.judge,) = (hardware.Gpu(made, one) for one in made.gpus[:1])
-        self.profiles = nvml.FakeNvml(made).inventory().gpus[0].mig
+        built = machine.build("hgx-h100", seed="judge")
+        (self.judge,) = (hardware.Gpu(built, gpu) for gpu in built.gpus[:1])
+        self.profiles = nvml.FakeNvml(built).inventory().gpus[0].mig
         self.uuid = self._first_uuid()
         self.held: set[str] = set()
 
     def _first_uuid(self) -> str:
-        found = self.field.kube.list(gvr.RESOURCE_SLICES).items
+        items = self.field.kube.list(gvr.RESOURCE_SLICES).items
         uuids: Iterable[tuple[str, str]] = (
             (device["name"], device["attributes"]["uuid"]["string"])
-            for one in found
-            for device in one["spec"].get("devices", ())
-            if one["spec"]["nodeName"] == self.node
+            for item in items
+            for device in item["spec"].get("devices", ())
+            if item["spec"]["nodeName"] == self.node
             and device["attributes"]["type"]["string"] == "gpu"
         )
         return min(uuids)[1]
@@ -106,18 +106,18 @@ class Walk:
             claim, playground.a_pod(name, claims=(name,), nodeSelector=playground.on(self.node))
         )
         playground.until(lambda: self._answered(name), 30, f"an answer for {name}")
-        found = self.field.device_of(name)
-        if found is None:
+        device = self.field.device_of(name)
+        if device is None:
             self._delete(name)
             return None
         self.held.add(name)
-        return found[1]
+        return device[1]
 
     def _answered(self, name: str) -> bool:
         if self.field.device_of(name) is not None:
             return True
         conditions = self.field.pod(name)["status"].get("conditions", ())
-        return any(one.get("reason") == "Unschedulable" for one in conditions)
+        return any(condition.get("reason") == "Unschedulable" for condition in conditions)
 
     def _delete(self, name: str) -> None:
         self.field.delete_pod(name)
@@ -137,34 +137,36 @@ class Walk:
 
     def whole(self, name: str, _chance: random.Random) -> None:
         fits = self.judge.fits_whole()
-        given = self.try_for(name, {"type": "gpu", "uuid": self.uuid})
-        assert (given is not None) is fits
+        outcome = self.try_for(name, {"type": "gpu", "uuid": self.uuid})
+        assert (outcome is not None) is fits
         if fits:
             self.judge.whole = name
 
     def share(self, name: str, chance: random.Random) -> None:
         sharing = chance.choice(list(faces.Sharing))
         gib, compute = chance.randint(1, 60), chance.randint(1, 60)
-        asked = hardware.Share(gib << 30, compute)
-        fits = self.judge.fits_share(sharing, asked, SHARES)
-        given = self.try_for(
+        share = hardware.Share(gib << 30, compute)
+        fits = self.judge.fits_share(sharing, share, SHARES)
+        outcome = self.try_for(
             name,
             {"type": "gpu-share", "sharing": sharing, "uuid": self.uuid},
             {"memory": f"{gib}Gi", "compute": str(compute)},
         )
-        assert (given is not None) is fits
+        assert (outcome is not None) is fits
         if fits:
             self.judge.sharing = sharing
-            self.judge.shares[name] = asked
+            self.judge.shares[name] = share
 
     def part(self, name: str, chance: random.Random) -> None:
         assert self.profiles is not None
-        wanted = chance.choice(self.profiles.profiles)
-        fits = self.judge.fits_profile(wanted.id)
-        given = self.try_for(name, {"type": "mig", "profile": wanted.name, "parentUUID": self.uuid})
-        assert (given is not None) is fits, wanted.name
-        if given is not None:
-            assert self.judge.make(name, wanted.id, int(given.rpartition("-")[2]))
+        choice = chance.choice(self.profiles.profiles)
+        fits = self.judge.fits_profile(choice.id)
+        outcome = self.try_for(
+            name, {"type": "mig", "profile": choice.name, "parentUUID": self.uuid}
+        )
+        assert (outcome is not None) is fits, choice.name
+        if outcome is not None:
+            assert self.judge.make(name, choice.id, int(outcome.rpartition("-")[2]))
 
 
 def test_the_real_scheduler_gives_what_the_hardware_takes(

@@ -17,8 +17,8 @@ WITHIN_S = 60.0
 def a_job(name: str, size: int, **annotations: str) -> Raw:
     """Pods that are made again ten seconds after they were evicted: each index has its pause."""
     pod = playground.a_pod("any", template="gpu")
-    said = {names.GANG_SIZE: str(size), **annotations}
-    meta = {"labels": {names.GANG_LABEL: name}, "annotations": said}
+    fields = {names.GANG_SIZE: str(size), **annotations}
+    meta = {"labels": {names.GANG_LABEL: name}, "annotations": fields}
     ignored = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
     return {
         "apiVersion": "batch/v1",
@@ -37,15 +37,16 @@ def a_job(name: str, size: int, **annotations: str) -> Raw:
 
 def members(field: playground.Playground, name: str) -> dict[str, str]:
     """The pods that run, by name, with the GPU of each."""
-    found = field.kube.list(
+    items = field.kube.list(
         gvr.PODS, namespace=field.namespace, label_selector=f"{names.GANG_LABEL}={name}"
     ).items
     alive = [
-        one["metadata"]["name"]
-        for one in found
-        if one["status"].get("phase") == "Running" and not one["metadata"].get("deletionTimestamp")
+        item["metadata"]["name"]
+        for item in items
+        if item["status"].get("phase") == "Running"
+        and not item["metadata"].get("deletionTimestamp")
     ]
-    return {one: gpu for one in alive if (gpu := _gpu(field, one))}
+    return {entry: gpu for entry in alive if (gpu := _gpu(field, entry))}
 
 
 def _gpu(field: playground.Playground, name: str) -> str:
@@ -59,7 +60,7 @@ def start(field: playground.Playground, name: str, size: int, **annotations: str
     body = a_job(name, size, **annotations)
     field.kube.create(gvr.JOBS, body, field.namespace)
     return playground.until(
-        lambda: found if len(found := members(field, name)) == size else {},
+        lambda: result if len(result := members(field, name)) == size else {},
         90,
         f"gang {name} runs",
     )
@@ -81,9 +82,9 @@ def recovers(field: playground.Playground, node: str, uuid: str) -> None:
 def evicted(field: playground.Playground) -> dict[str, str]:
     events: Any = field.kube.list(gvr.EVENTS, namespace=field.namespace).items
     return {
-        one["regarding"]["name"]: one["note"]
-        for one in events
-        if one["reason"] == "Preempted" and one["regarding"]["kind"] == "Pod"
+        event["regarding"]["name"]: event["note"]
+        for event in events
+        if event["reason"] == "Preempted" and event["regarding"]["kind"] == "Pod"
     }
 
 
@@ -92,9 +93,9 @@ def test_xid_79_moves_the_whole_gang_to_other_gpus_and_evicts_nothing_else(
 ) -> None:
     field.create(playground.a_template("gpu", 1), playground.a_pod("bystander", template="gpu"))
     field.running("bystander")
-    before = start(field, "train", 4)
+    previous = start(field, "train", 4)
     other = start(field, "other", 2)
-    victim, uuid = min(before.items())
+    victim, uuid = min(previous.items())
     node = field.pod(victim)["spec"]["nodeName"]
     began = time.monotonic()
     fails(field, victim, uuid)
@@ -102,14 +103,14 @@ def test_xid_79_moves_the_whole_gang_to_other_gpus_and_evicts_nothing_else(
 
         def moved() -> dict[str, str]:
             now = members(field, "train")
-            return now if len(now) == 4 and not now.keys() & before.keys() else {}
+            return now if len(now) == 4 and not now.keys() & previous.keys() else {}
 
         after = playground.until(moved, WITHIN_S, "the gang runs elsewhere")
         took = time.monotonic() - began
         assert took < WITHIN_S
         assert uuid not in after.values()
         assert len({*after.values()}) == 4
-        assert evicted(field).keys() == before.keys()
+        assert evicted(field).keys() == previous.keys()
         assert all("failed (" in words and "xid 79" in words for words in evicted(field).values())
         assert members(field, "other") == other
         assert field.pod("bystander")["status"]["phase"] == "Running"

@@ -35,18 +35,20 @@ class Observer:
     def devices(self) -> dict[str, playground.Raw]:
         """All that the node publishes now, by name."""
         mine = f"spec.nodeName={NODE}"
-        found = self._kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
-        return {one["name"]: one for each in found for one in each["spec"].get("devices") or ()}
+        items = self._kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
+        return {
+            entry["name"]: entry for each in items for entry in each["spec"].get("devices") or ()
+        }
 
     def givers(self) -> set[str | None]:
         """Return who gives the devices out; None: nobody does."""
-        return {handing.giver(one) for one in self.devices().values()}
+        return {handing.giver(device) for device in self.devices().values()}
 
     def until_given_by(self, whom: str | None) -> None:
         playground.until(lambda: self.givers() == {whom}, WITHIN_S, f"{whom} gives out {NODE}")
 
     def generation(self) -> int:
-        return max(int(one["spec"]["pool"]["generation"]) for one in self._shown.values())
+        return max(int(entry["spec"]["pool"]["generation"]) for entry in self._shown.values())
 
     def end(self) -> list[str]:
         """Stop looking; what the judge says."""
@@ -59,14 +61,14 @@ class Observer:
         while not self._stop.wait(0.1):
             at_s = time.monotonic()
             mine = f"spec.nodeName={NODE}"
-            found = {
-                one["metadata"]["name"]: one
-                for one in self._kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
+            result = {
+                item["metadata"]["name"]: item
+                for item in self._kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
             }
-            for name in self._shown.keys() | found.keys():
-                if found.get(name) != self._shown.get(name):
-                    self._judge.see(name, found.get(name), at_s)
-            self._shown = found
+            for name in self._shown.keys() | result.keys():
+                if result.get(name) != self._shown.get(name):
+                    self._judge.see(name, result.get(name), at_s)
+            self._shown = result
 
 
 @pytest.fixture(scope="module")
@@ -85,12 +87,14 @@ def slices(
 ) -> Iterator[Observer]:
     """The node is the controller's at the begin and again at the end."""
     assert flipping
-    made = Observer(kube)
-    made.until_given_by("controller")
-    yield made
+    observer = Observer(kube)
+    observer.until_given_by("controller")
+    yield observer
     label(field, None)
-    playground.until(lambda: made.givers() == {"controller"}, WITHIN_S, "the controller's again")
-    assert made.end() == []
+    playground.until(
+        lambda: observer.givers() == {"controller"}, WITHIN_S, "the controller's again"
+    )
+    assert observer.end() == []
 
 
 def label(field: playground.Playground, allocator: str | None) -> None:
@@ -105,20 +109,23 @@ def a_pod_comes(field: playground.Playground, name: str) -> None:
 
 def ours(field: playground.Playground, claim: str) -> bool:
     """Return whether our controller allocated it."""
-    managers = {one["manager"] for one in field.claim(claim)["metadata"]["managedFields"]}
+    managers = {
+        managed_field["manager"]
+        for managed_field in field.claim(claim)["metadata"]["managedFields"]
+    }
     return any(manager.startswith("ration-controller") for manager in managers)
 
 
 def told(field: playground.Playground) -> set[str]:
     """The reasons of the events on the node."""
-    found = field.kube.list(gvr.EVENTS).items
-    return {one["reason"] for one in found if one["regarding"]["name"] == NODE}
+    items = field.kube.list(gvr.EVENTS).items
+    return {item["reason"] for item in items if item["regarding"]["name"] == NODE}
 
 
-def unlike(one: playground.Raw) -> playground.Raw:
+def unlike(entry: playground.Raw) -> playground.Raw:
     """A device without what a handover may change."""
-    attributes = {key: value for key, value in one["attributes"].items() if key != "allocator"}
-    return {**one, "taints": None, "attributes": attributes}
+    attributes = {key: value for key, value in entry["attributes"].items() if key != "allocator"}
+    return {**entry, "taints": None, "attributes": attributes}
 
 
 def flip(field: playground.Playground, slices: Observer, to: str | None, pod: str) -> None:
@@ -142,13 +149,13 @@ def test_a_node_changes_allocator_twice_while_a_claim_is_allocated_and_pods_arri
     a_pod_comes(field, "holder")
     field.running("holder")
     pool, held = field.device_of("holder") or ("", "")
-    before, generation = slices.devices()[held], slices.generation()
+    previous, generation = slices.devices()[held], slices.generation()
     flip(field, slices, "scheduler", "second")
     assert not ours(field, "second")
     flip(field, slices, None, "third")
     assert ours(field, "third")
     assert field.device_of("holder") == (pool, held)
-    assert unlike(slices.devices()[held]) == unlike(before)
+    assert unlike(slices.devices()[held]) == unlike(previous)
     assert slices.generation() >= generation + 2
     for name in ("holder", "second", "third"):
         assert field.pod(name)["status"]["phase"] == "Running"

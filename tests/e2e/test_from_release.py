@@ -46,15 +46,15 @@ def dist() -> Path:
 @pytest.fixture(scope="module")
 def cluster(dist: Path) -> Iterator[api.Cluster]:
     """A cluster without the driver, whose nodes have the release's image."""
-    with release.a_cluster() as there:
+    with release.a_cluster() as present:
         code, words = release.uninstall()
         assert code == 0, words
         (load,) = (line for line in INSTALL if line.startswith("ctr "))
         *command, archive = load.split()
         assert command == ["ctr", "-n", "k8s.io", "images", "import"]
-        there.load_image(dist / archive)
+        present.load_image(dist / archive)
         try:
-            yield there
+            yield present
         finally:
             release.install()
 
@@ -132,7 +132,7 @@ def test_two_commands_install_and_serve_every_kind_of_gpu_and_helm_test(
     assert code == 0, words
 
 
-def test_one_file_installs_it_without_helm_and_takes_it_away(
+def test_one_manifest_installs_and_uninstalls_without_helm(
     cluster: api.Cluster, field: playground.Playground, host: Path
 ) -> None:
     (install,) = (line for line in INSTALL if line.startswith("kubectl apply"))
@@ -167,15 +167,15 @@ def test_without_hooks_the_same_steps_by_hand_leave_nothing(
     do(cluster, f"helm uninstall {helm.RELEASE} --namespace {helm.NAMESPACE} --no-hooks")
     for line in lines[after:]:
         do(cluster, line.replace("CHART", packed.name))
-    assert not [one for one in release.left_in_the_api(cluster) if one not in release.KEPT]
+    assert not [name for name in release.left_in_the_api(cluster) if name not in release.KEPT]
     assert release.left_on(cluster) == []
 
 
 def on_the_simulated_host(cluster: api.Cluster, daemon_set: str, values: Mapping[str, Any]) -> None:
     """Give a DaemonSet what the chart's values would have."""
-    where = (daemon_set, "-n", helm.NAMESPACE)
-    made = json.loads(cluster.kubectl("get", "daemonset", *where, "--output=json"))
-    (container,) = made["spec"]["template"]["spec"]["containers"]
+    pair = (daemon_set, "-n", helm.NAMESPACE)
+    document = json.loads(cluster.kubectl("get", "daemonset", *pair, "--output=json"))
+    (container,) = document["spec"]["template"]["spec"]["containers"]
     pod = {
         "nodeSelector": values.get("nodeSelector", {}),
         "containers": [
@@ -183,4 +183,4 @@ def on_the_simulated_host(cluster: api.Cluster, daemon_set: str, values: Mapping
         ],
     }
     patch = {"spec": {"template": {"spec": pod}}}
-    cluster.kubectl("patch", "daemonset", *where, f"--patch={json.dumps(patch)}")
+    cluster.kubectl("patch", "daemonset", *pair, f"--patch={json.dumps(patch)}")

@@ -32,21 +32,23 @@ def a_gang(
     field: playground.Playground, gang: str, size: int, template: str = "gpu", **more: str
 ) -> tuple[str, ...]:
     """Its pods, made one after the other."""
-    found = tuple(f"{gang}-{number}" for number in range(size))
-    field.create(*(a_member(name, gang, size, template, **more) for name in found))
-    return found
+    texts = tuple(f"{gang}-{number}" for number in range(size))
+    field.create(*(a_member(name, gang, size, template, **more) for name in texts))
+    return texts
 
 
 def allocated(field: playground.Playground) -> list[str]:
     return [
-        one["metadata"]["name"] for one in field.claims() if one.get("status", {}).get("allocation")
+        claim["metadata"]["name"]
+        for claim in field.claims()
+        if claim.get("status", {}).get("allocation")
     ]
 
 
 def devices(field: playground.Playground) -> list[tuple[str, str]]:
-    found = (claims.parse(one) for one in field.claims())
-    given = (one.allocation.results for one in found if one.allocation is not None)
-    return [(result.device.pool, result.device.device) for results in given for result in results]
+    parsed = (claims.parse(claim) for claim in field.claims())
+    results = (parsed.allocation.results for parsed in parsed if parsed.allocation is not None)
+    return [(result.device.pool, result.device.device) for results in results for result in results]
 
 
 def bound(field: playground.Playground, members: tuple[str, ...]) -> list[str]:
@@ -57,9 +59,9 @@ def test_a_gang_over_two_nodes_runs_as_a_whole(field: playground.Playground) -> 
     field.create(playground.a_template("gpu", 4))
     members = a_gang(field, "train", 4)
     started = [field.running(name) for name in members]
-    assert len({one["spec"]["nodeName"] for one in started}) == 2
-    found = devices(field)
-    assert len(found) == len(set(found)) == 16
+    assert len({entry["spec"]["nodeName"] for entry in started}) == 2
+    results = devices(field)
+    assert len(results) == len(set(results)) == 16
     assert field.told(members[0], "Allocated")[0].endswith("with all 4 of its gang in the cluster")
 
 
@@ -143,8 +145,8 @@ def test_a_leader_killed_in_the_middle_leaves_no_gang_half_started(
     playground.until(lambda: holder(field) not in {term, ""}, 30, "another controller leads")
     for name in members:
         field.running(name, within_s=90)
-    found = devices(field)
-    assert len(found) == len(set(found)) == 12
+    results = devices(field)
+    assert len(results) == len(set(results)) == 12
     field.cluster.start(first)
 
 
@@ -167,8 +169,8 @@ def test_members_are_evicted_by_nobody(field: playground.Playground) -> None:
     for name in members:
         field.running(name)
     preempted = [
-        one
-        for one in field.kube.list(gvr.EVENTS, namespace=field.namespace).items
-        if one.get("reason") == "Preempted"
+        item
+        for item in field.kube.list(gvr.EVENTS, namespace=field.namespace).items
+        if item.get("reason") == "Preempted"
     ]
     assert preempted == []

@@ -42,19 +42,21 @@ def foreign_class(kube: client.KubeClient) -> Iterator[str]:
 
 
 def gates(field: playground.Playground, name: str = "pod") -> list[str]:
-    return [one["name"] for one in field.pod(name)["spec"].get("schedulingGates", ())]
+    return [entry["name"] for entry in field.pod(name)["spec"].get("schedulingGates", ())]
 
 
 def scheduled(field: playground.Playground, name: str = "pod") -> str:
     """The reason of the pod's condition PodScheduled."""
-    found = field.pod(name)["status"].get("conditions", ())
-    return next((one.get("reason", "") for one in found if one["type"] == "PodScheduled"), "")
+    result = field.pod(name)["status"].get("conditions", ())
+    return next(
+        (entry.get("reason", "") for entry in result if entry["type"] == "PodScheduled"), ""
+    )
 
 
 def made(field: playground.Playground, pod: dict[str, Any]) -> list[str]:
     """The gates of a pod as the API server answers its creation."""
     answer = field.kube.create(gvr.PODS, pod, field.namespace)
-    return [one["name"] for one in answer["spec"].get("schedulingGates", ())]
+    return [entry["name"] for entry in answer["spec"].get("schedulingGates", ())]
 
 
 def test_a_pod_is_made_gated_allocated_and_ungated_and_runs(gated: playground.Playground) -> None:
@@ -72,8 +74,8 @@ def test_without_a_controller_pods_stay_gated_and_with_one_they_run(
     gated: playground.Playground,
 ) -> None:
     controllers = gated.cluster.controllers()
-    for one in controllers:
-        gated.cluster.stop(one)
+    for controller in controllers:
+        gated.cluster.stop(controller)
     try:
         gated.create(playground.a_claim("mine"), playground.a_pod("pod", claims=("mine",)))
         playground.until(lambda: scheduled(gated) == "SchedulingGated", 10, "the pod is gated")
@@ -81,8 +83,8 @@ def test_without_a_controller_pods_stay_gated_and_with_one_they_run(
         assert gates(gated) == [names.ALLOCATION_GATE]
         assert gated.device_of("mine") is None
     finally:
-        for one in controllers:
-            gated.cluster.start(one)
+        for controller in controllers:
+            gated.cluster.start(controller)
     gated.running("pod")
     assert gates(gated) == []
 
@@ -103,7 +105,7 @@ def test_claims_that_are_kube_schedulers_delay_no_pod(
     playground.until(lambda: scheduled(gated) == "Unschedulable", 10, "kube-scheduler tries")
 
 
-def test_who_has_no_claim_or_a_node_or_another_namespace_is_not_gated(
+def test_pods_without_claims_bound_pods_and_other_namespaces_are_not_gated(
     gated: playground.Playground, field: playground.Playground
 ) -> None:
     for ground in (gated, field):

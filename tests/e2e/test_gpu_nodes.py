@@ -41,14 +41,14 @@ def hosts(kube: client.KubeClient, component: str) -> set[str]:
     """The nodes with a pod of ours."""
     selector = f"app.kubernetes.io/component={component}"
     pods = kube.list(gvr.PODS, namespace=helm.NAMESPACE, label_selector=selector).items
-    return {one["spec"]["nodeName"] for one in pods if one["spec"].get("nodeName")}
+    return {pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
 
 
 def published(kube: client.KubeClient, node: str) -> list[Raw]:
     """Return what is published for a node."""
     mine = f"spec.nodeName={node}"
-    found = kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
-    return [device for one in found for device in one["spec"].get("devices") or ()]
+    items = kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
+    return [device for item in items for device in item["spec"].get("devices") or ()]
 
 
 def test_a_node_has_our_pods_while_any_label_says_that_it_has_gpus(
@@ -56,7 +56,7 @@ def test_a_node_has_our_pods_while_any_label_says_that_it_has_gpus(
 ) -> None:
     def are(*components: str) -> Callable[[], bool]:
         return lambda: all(
-            (node in hosts(kube, one)) == (one in components) for one in (PLUGIN, SUPERVISOR)
+            (node in hosts(kube, name)) == (name in components) for name in (PLUGIN, SUPERVISOR)
         )
 
     playground.until(are(), WITHIN_S, "no pod of ours is there")
@@ -81,7 +81,7 @@ def a_device_plugin(node: str) -> Raw:
         "securityContext": {"privileged": True},
         "volumeMounts": [{"name": "plugins", "mountPath": mount}],
     }
-    made = {
+    document = {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
         "metadata": {"name": "device-plugin", "namespace": "kube-system"},
@@ -97,7 +97,7 @@ def a_device_plugin(node: str) -> Raw:
             },
         },
     }
-    (played,) = charts.played([made])
+    (played,) = charts.played([document])
     return played
 
 
@@ -122,8 +122,8 @@ def test_a_device_plugin_takes_the_gpus_and_gives_them_back(
 
     playground.until(lambda: served() == 8, WITHIN_S, "the kubelet has GPUs to give")
     playground.until(lambda: not published(kube, device_plugin), WITHIN_S, "all is withdrawn")
-    said = cluster.kubectl("get", "events", "--field-selector=reason=DevicePluginBeside")
-    assert "nvidia.com/gpu: 8" in said
+    output = cluster.kubectl("get", "events", "--field-selector=reason=DevicePluginBeside")
+    assert "nvidia.com/gpu: 8" in output
     cluster.kubectl("delete", "daemonset", "device-plugin", "-n", "kube-system")
     playground.until(lambda: published(kube, device_plugin), WITHIN_S, "all is back")
     assert served() == 0

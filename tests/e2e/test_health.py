@@ -39,9 +39,9 @@ class Patient:
         field.create(playground.a_pod("held", claims=("held",), nodeSelector=playground.on(NODE)))
         field.running("held")
         (self.uuid,) = field.uuids("held")
-        found = field.device_of("held")
-        assert found is not None
-        self.device = found[1]
+        device = field.device_of("held")
+        assert device is not None
+        self.device = device[1]
         self.pid = field.cluster.pid("plugin", NODE)
 
     def suffer(self, call: str, *arguments: str) -> None:
@@ -50,56 +50,58 @@ class Patient:
 
     def taints(self) -> dict[str, set[str]]:
         """The taints of ill health, by device, of the whole node."""
-        found: dict[str, set[str]] = {}
-        for one in self.field.kube.list(gvr.RESOURCE_SLICES).items:
-            if one["spec"]["nodeName"] != self.node:
+        result: dict[str, set[str]] = {}
+        for item in self.field.kube.list(gvr.RESOURCE_SLICES).items:
+            if item["spec"]["nodeName"] != self.node:
                 continue
-            for device in one["spec"].get("devices", ()):
+            for device in item["spec"].get("devices", ()):
                 keys = {taint["key"] for taint in device.get("taints", ())} - names.OWN_TAINTS
                 if keys:
-                    found[device["name"]] = keys
-        return found
+                    result[device["name"]] = keys
+        return result
 
     def condition(self) -> Any:
         node = self.field.kube.get(gvr.NODES, self.node)
         conditions = node["status"]["conditions"]
-        return next(one for one in conditions if one["type"] == names.NODE_CONDITION)
+        return next(
+            condition for condition in conditions if condition["type"] == names.NODE_CONDITION
+        )
 
     def seen_by_kubelet(self) -> list[str]:
         statuses = self.field.pod("held")["status"].get("containerStatuses", ())
         return [
-            one["health"]
+            resource["health"]
             for status in statuses
             for entry in status.get("allocatedResourcesStatus", ())
-            for one in entry["resources"]
+            for resource in entry["resources"]
         ]
 
     def node_events(self) -> list[str]:
-        found = self.field.kube.list(gvr.EVENTS).items
+        items = self.field.kube.list(gvr.EVENTS).items
         return [
-            f"{one['reason']}: {one.get('note', '')}"
-            for one in found
-            if one["regarding"].get("kind") == "Node" and one["regarding"]["name"] == self.node
+            f"{item['reason']}: {item.get('note', '')}"
+            for item in items
+            if item["regarding"].get("kind") == "Node" and item["regarding"]["name"] == self.node
         ]
 
     def clear(self) -> None:
         """Have the failures of all GPUs of the node forgotten; the annotation is new each time."""
-        asked = f"all,{self.field.namespace}"
-        annotation = f"{names.CLEAR_QUARANTINE}={asked}"
+        question = f"all,{self.field.namespace}"
+        annotation = f"{names.CLEAR_QUARANTINE}={question}"
         self.field.cluster.kubectl("annotate", "--overwrite", "node", self.node, annotation)
         file = self.field.cluster.node_dir(self.node) / "state" / "quarantine.json"
         playground.until(
-            lambda: file.exists() and asked in file.read_text(), 20, "the plugin has read it"
+            lambda: file.exists() and question in file.read_text(), 20, "the plugin has read it"
         )
 
 
 @pytest.fixture
 def patient(field: playground.Playground) -> Iterator[Patient]:
-    made = Patient(field)
-    yield made
-    made.suffer("restore")
-    playground.until(lambda: not made.taints(), WITHIN_S, "every GPU is well again")
-    made.clear()
+    created = Patient(field)
+    yield created
+    created.suffer("restore")
+    playground.until(lambda: not created.taints(), WITHIN_S, "every GPU is well again")
+    created.clear()
 
 
 @pytest.mark.parametrize("case", UNHEALTHY)
@@ -112,11 +114,11 @@ def test_a_gpu_that_fails_is_tainted_and_told_and_cleared_without_a_restart(
     playground.until(lambda: keys in patient.taints().values(), WITHIN_S, f"taints {keys}")
     sick = patient.taints()
     assert {faces.gpu_name(name) for name in sick} == {patient.device}
-    assert all(found == keys for found in sick.values())
+    assert all(texts == keys for texts in sick.values())
     playground.until(lambda: patient.condition()["status"] == "False", WITHIN_S, "the condition")
     assert patient.device in patient.condition()["message"]
-    told = patient.field.told("held", "GpuUnhealthy", WITHIN_S)
-    assert any(patient.uuid in text for text in told)
+    messages = patient.field.told("held", "GpuUnhealthy", WITHIN_S)
+    assert any(patient.uuid in text for text in messages)
     assert any(patient.uuid in text for text in patient.node_events())
     playground.until(lambda: patient.seen_by_kubelet() == ["Unhealthy"], WITHIN_S, "the kubelet")
 
@@ -135,8 +137,8 @@ def test_an_xid_that_leaves_the_gpu_fit_is_told_and_changes_no_scheduling(
     patient: Patient, code: str, reason: str
 ) -> None:
     patient.suffer("xid", code, WHOLE, WHOLE)
-    told = patient.field.told("held", reason, WITHIN_S)
-    assert any(f"Xid {code}" in text for text in told)
+    messages = patient.field.told("held", reason, WITHIN_S)
+    assert any(f"Xid {code}" in text for text in messages)
     assert not patient.taints()
     assert patient.condition()["status"] == "True"
 
@@ -144,15 +146,17 @@ def test_an_xid_that_leaves_the_gpu_fit_is_told_and_changes_no_scheduling(
 def test_a_gpu_that_fails_three_times_is_kept_out_until_the_node_is_annotated(
     patient: Patient,
 ) -> None:
-    lost, kept = {names.TAINT_LOST}, {names.TAINT_QUARANTINE}
+    lost, texts = {names.TAINT_LOST}, {names.TAINT_QUARANTINE}
     for _ in range(3):
         patient.suffer("lose")
         playground.until(lambda: lost in patient.taints().values(), WITHIN_S, "it is tainted")
         patient.suffer("restore")
         playground.until(
-            lambda: not any(lost & one for one in patient.taints().values()), WITHIN_S, "it is back"
+            lambda: not any(lost & taint for taint in patient.taints().values()),
+            WITHIN_S,
+            "it is back",
         )
-    assert all(found == kept for found in patient.taints().values())
+    assert all(taint == texts for taint in patient.taints().values())
     assert {faces.gpu_name(name) for name in patient.taints()} == {patient.device}
     playground.until(lambda: patient.seen_by_kubelet() == ["Healthy"], WITHIN_S, "the kubelet")
     assert patient.field.told("held", "GpuQuarantined", WITHIN_S)

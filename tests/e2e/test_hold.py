@@ -50,8 +50,8 @@ def allocated(field: playground.Playground, *names: str) -> None:
     """Wait until the controller wrote the claims, each with the hold."""
 
     def written() -> bool:
-        found = [claim(field, name) for name in names]
-        return all(any(one.is_hold for one in c.consumers) for c in found)
+        results = [claim(field, name) for name in names]
+        return all(any(consumer.is_hold for consumer in c.consumers) for c in results)
 
     playground.until(written, 20, "the controller writes the claims")
 
@@ -80,8 +80,8 @@ def test_with_the_node_cordoned_the_pod_runs_on_another(
     assert field.told("claim-0", "AllocationCleared")
 
     def only_the_pod() -> bool:
-        found = [claim(field, name) for name in names]
-        return all([one.is_pod for one in c.consumers] == [True] for c in found)
+        results = [claim(field, name) for name in names]
+        return all([consumer.is_pod for consumer in c.consumers] == [True] for c in results)
 
     playground.until(only_the_pod, 20, "the holds are gone")
 
@@ -158,12 +158,12 @@ def test_holds_of_a_killed_leader_are_not_forgotten(field: playground.Playground
         field.cluster.kill(killed)
         field.kube.delete(gvr.PODS, "leaves", field.namespace)
     field.running("pod")
-    assert any(one.is_hold for one in claim(field, bound).consumers)
+    assert any(consumer.is_hold for consumer in claim(field, bound).consumers)
     field.cluster.start(killed)
 
     def swept() -> bool:
-        kept = [one.is_pod for one in claim(field, bound).consumers] == [True]
-        return kept and claim(field, "gone").consumers == ()
+        retained = [consumer.is_pod for consumer in claim(field, bound).consumers] == [True]
+        return retained and claim(field, "gone").consumers == ()
 
     playground.until(swept, 45, "the next leader sweeps the holds")
     playground.until(lambda: field.device_of("gone") is None, 20, "the other GPU is free")

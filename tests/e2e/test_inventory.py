@@ -1,7 +1,4 @@
-"""Tests of what changes under a running plugin: GPUs that go and come, MIG made by hand.
-
-No driver.
-"""
+"""Tests of GPUs that come and go, MIG made by hand and no driver, under a running plugin."""
 
 import os
 import subprocess
@@ -44,20 +41,20 @@ class Node:
         field.create(playground.a_claim("held"))
         field.create(playground.a_pod("held", claims=("held",), nodeSelector=playground.on(NODE)))
         field.running("held")
-        found = field.device_of("held")
-        assert found is not None
-        self.held = found[1]
+        device = field.device_of("held")
+        assert device is not None
+        self.held = device[1]
         self.before = self.devices()
         self.started = (self._container(), field.cluster.pid("plugin", NODE))
 
     def devices(self) -> dict[str, Any]:
         """Every device of the node, by name, without what the server adds."""
-        found = self.field.kube.list(gvr.RESOURCE_SLICES).items
+        items = self.field.kube.list(gvr.RESOURCE_SLICES).items
         return {
-            device["name"]: {**device, "taints": [one["key"] for one in device["taints"]]}
-            for one in found
-            if one["spec"]["nodeName"] == NODE
-            for device in one["spec"].get("devices", ())
+            device["name"]: {**device, "taints": [taint["key"] for taint in device["taints"]]}
+            for item in items
+            if item["spec"]["nodeName"] == NODE
+            for device in item["spec"].get("devices", ())
         }
 
     def _container(self) -> Any:
@@ -66,8 +63,8 @@ class Node:
 
     def gpu_of(self, device: str) -> dict[str, Any]:
         return {
-            name: found
-            for name, found in self.devices().items()
+            name: entry
+            for name, entry in self.devices().items()
             if faces.gpu_name(name) == faces.gpu_name(device)
         }
 
@@ -85,8 +82,8 @@ class Node:
         base = self.field.cluster.node_dir(NODE) / "gpu"
         control.send(base, call, self.uuid_of(device))
 
-    def comes_to(self, wanted: dict[str, Any], what: str) -> None:
-        playground.until(lambda: self.devices() == wanted, WITHIN_S, what)
+    def comes_to(self, expected: dict[str, Any], description: str) -> None:
+        playground.until(lambda: self.devices() == expected, WITHIN_S, description)
 
     def check_undisturbed(self) -> None:
         """The pod and the plugin are the ones of before, and nothing else was touched."""
@@ -98,12 +95,12 @@ def test_a_gpu_that_goes_and_returns_takes_its_own_faces_only(
 ) -> None:
     node = Node(field)
     gone = node.a_free_gpu()
-    rest = {name: one for name, one in node.before.items() if faces.gpu_name(name) != gone}
+    rest = {name: entry for name, entry in node.before.items() if faces.gpu_name(name) != gone}
     node.suffer("remove", gone)
     playground.until(lambda: node.devices().keys() == rest.keys(), WITHIN_S, "they are withdrawn")
     peers = {"attributes": {"nvlinkPeers": 0}}  # one neighbour less
-    assert {name: _but(one, peers) for name, one in node.devices().items()} == {
-        name: _but(one, peers) for name, one in rest.items()
+    assert {name: _but(device, peers) for name, device in node.devices().items()} == {
+        name: _but(entry, peers) for name, entry in rest.items()
     }
     node.suffer("restore", gone)
     node.comes_to(node.before, "its faces are back")
@@ -125,8 +122,8 @@ def test_a_gpu_in_use_that_goes_is_kept_for_its_claim_and_marked(
         return list(left) == [node.held] and "ration.dev/withdrawn" in left[node.held]["taints"]
 
     playground.until(marked, WITHIN_S, "only the held face is left, and marked")
-    kept, before = node.gpu_of(node.held)[node.held], node.before[node.held]
-    assert {**kept, "taints": 0} == {**before, "taints": 0}
+    retained, previous = node.gpu_of(node.held)[node.held], node.before[node.held]
+    assert {**retained, "taints": 0} == {**previous, "taints": 0}
     node.suffer("restore", node.held)
     node.comes_to(node.before, "all faces are back")
     node.check_undisturbed()
@@ -137,16 +134,18 @@ def test_mig_made_by_hand_is_adopted_and_what_it_overlaps_is_withdrawn(
 ) -> None:
     node = Node(field)
     cut = node.a_free_gpu()
-    made = _by_hand(field, node.uuid_of(cut), "make")
+    hand = _by_hand(field, node.uuid_of(cut), "make")
     adopted = f"{cut}-mig-3g40gb-4"
     playground.until(lambda: "uuid" in node.devices()[adopted]["attributes"], WITHIN_S, "adopted")
     shown = node.gpu_of(cut)
     assert not {cut, f"{cut}-mps", f"{cut}-ts", f"{cut}-mig-7g80gb-0"} & shown.keys()
     assert f"{cut}-mig-3g40gb-0" in shown
     assert f"{cut}-mig-1g10gb-5" not in shown
-    others = {name: one for name, one in node.devices().items() if faces.gpu_name(name) != cut}
+    others = {
+        name: device for name, device in node.devices().items() if faces.gpu_name(name) != cut
+    }
     assert others.items() <= node.before.items()
-    _by_hand(field, node.uuid_of(cut), "destroy", made)
+    _by_hand(field, node.uuid_of(cut), "destroy", hand)
     node.comes_to(node.before, "all faces are back")
     node.check_undisturbed()
 

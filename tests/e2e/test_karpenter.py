@@ -33,16 +33,16 @@ KEPT_S = 35.0
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[api.Cluster]:
-    with on_demand.a_cluster() as found:
-        yield found
+    with on_demand.a_cluster() as result:
+        yield result
 
 
 @pytest.fixture
 def supply(cluster: api.Cluster) -> Iterator[on_demand.Supply]:
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
-    found = on_demand.Supply(cluster, kube)
-    yield found
-    found.clear()
+    result = on_demand.Supply(cluster, kube)
+    yield result
+    result.clear()
 
 
 @pytest.fixture
@@ -57,10 +57,10 @@ def field(supply: on_demand.Supply) -> Iterator[playground.Playground]:
 
 def asking(field: playground.Playground, *places: int, **guest: Any) -> list[str]:
     """Placeholders for nodes of the example's shape, by our hand; their names."""
-    (one,) = yaml.safe_load((on_demand.FOLDER / "install" / "values.yaml").read_text())[
+    (shape,) = yaml.safe_load((on_demand.FOLDER / "install" / "values.yaml").read_text())[
         "controller"
     ]["nodes"]["shapes"]
-    h100 = node_template.from_document(node_shapes.NodeShape.model_validate(one), names.DRIVER)
+    h100 = node_template.from_document(node_shapes.NodeShape.model_validate(shape), names.DRIVER)
     sizes = {"requests": {"cpu": "8", "memory": "32Gi"}}
     spec = {"containers": [{"name": "main", "resources": sizes}], "tolerations": [POOL_TAINT]}
     raw = {
@@ -68,12 +68,13 @@ def asking(field: playground.Playground, *places: int, **guest: Any) -> list[str
         "spec": {**spec, **guest},
     }
     asks = [
-        placeholder.NodeRequest(h100, ("pod/team/train",), at, (pods.parse(raw),)) for at in places
+        placeholder.NodeRequest(h100, ("pod/team/train",), index, (pods.parse(raw),))
+        for index in places
     ]
-    made = [placeholder.render(one, field.namespace, "pause:1") for one in asks]
-    for pod in made:
+    rendered = [placeholder.render(answer, field.namespace, "pause:1") for answer in asks]
+    for pod in rendered:
         field.kube.create(gvr.PODS, pod, field.namespace)
-    return [str(pod["metadata"]["name"]) for pod in made]
+    return [str(pod["metadata"]["name"]) for pod in rendered]
 
 
 def seated(field: playground.Playground, names: list[str]) -> list[str]:
@@ -87,7 +88,7 @@ def test_each_placeholder_brings_one_node_of_its_own(
     on = seated(field, asking(field, 0, 1))
     assert len({*on}) == 2
     time.sleep(QUIET_S)
-    assert {one["metadata"]["name"] for one in supply.nodes()} == {*on}
+    assert {node["metadata"]["name"] for node in supply.nodes()} == {*on}
     assert supply.launched() == 2
 
 
@@ -102,24 +103,24 @@ def test_a_label_that_the_node_pool_does_not_give_brings_nothing(
 def test_a_node_without_its_placeholder_goes_unless_it_is_marked_and_takes_no_other(
     supply: on_demand.Supply, field: playground.Playground
 ) -> None:
-    asked = asking(field, 0, 1)
-    kept, left = seated(field, asked)
-    field.cluster.kubectl("annotate", "node", kept, f"{names.KARPENTER_KEEP}=true")
-    field.cluster.kubectl("label", "node", kept, f"{names.POOL_COMPLETE}=true")
-    for name in asked:
+    requested = asking(field, 0, 1)
+    retained, left = seated(field, requested)
+    field.cluster.kubectl("annotate", "node", retained, f"{names.KARPENTER_KEEP}=true")
+    field.cluster.kubectl("label", "node", retained, f"{names.POOL_COMPLETE}=true")
+    for name in requested:
         field.delete_pod(name)
     (only,) = supply.until_nodes(1, on_demand.GOES_S)
-    assert only["metadata"]["name"] == kept
+    assert only["metadata"]["name"] == retained
     (new,) = seated(field, asking(field, 0))
-    assert new not in {kept, left}
-    field.delete_pod(asked[0])
+    assert new not in {retained, left}
+    field.delete_pod(requested[0])
     time.sleep(KEPT_S)
-    assert [one["metadata"]["name"] for one in supply.nodes()] == [kept]
-    field.cluster.kubectl("annotate", "node", kept, f"{names.KARPENTER_KEEP}-")
+    assert [node["metadata"]["name"] for node in supply.nodes()] == [retained]
+    field.cluster.kubectl("annotate", "node", retained, f"{names.KARPENTER_KEEP}-")
     supply.until_nodes(0, on_demand.GOES_S)
 
 
-def test_for_a_pod_with_claims_karpenter_brings_nothing_by_itself(
+def test_karpenter_alone_creates_no_node_for_a_pod_with_claims(
     supply: on_demand.Supply, field: playground.Playground
 ) -> None:
     field.create(playground.a_template("gpu", deviceClassName="nobodys"))
@@ -141,7 +142,8 @@ def machine(field: playground.Playground, name: str, template: str = "machine", 
 def a_gang_of_two(field: playground.Playground) -> list[str]:
     labels, annotations = {names.GANG_LABEL: "train"}, {names.GANG_SIZE: "2"}
     return [
-        machine(field, f"train-{at}", labels=labels, annotations=annotations) for at in range(2)
+        machine(field, f"train-{index}", labels=labels, annotations=annotations)
+        for index in range(2)
     ]
 
 
@@ -197,20 +199,20 @@ def test_a_gang_of_sixteen_gpus_brings_two_nodes_of_eight_and_starts_whole(
 
 def slices(supply: on_demand.Supply) -> list[Raw]:
     """Return what the nodes of Karpenter's publish."""
-    there = {one["metadata"]["name"] for one in supply.nodes()}
-    found = supply.kube.list(gvr.RESOURCE_SLICES).items
-    return [one for one in found if one["spec"].get("nodeName") in there]
+    existing = {node["metadata"]["name"] for node in supply.nodes()}
+    items = supply.kube.list(gvr.RESOURCE_SLICES).items
+    return [item for item in items if item["spec"].get("nodeName") in existing]
 
 
-def made_at(one: Raw) -> dt.datetime:
-    return dt.datetime.fromisoformat(one["metadata"]["creationTimestamp"])
+def made_at(entry: Raw) -> dt.datetime:
+    return dt.datetime.fromisoformat(entry["metadata"]["creationTimestamp"])
 
 
 def bound_at(pod: Raw) -> dt.datetime:
     (when,) = [
-        one["lastTransitionTime"]
-        for one in pod["status"]["conditions"]
-        if one["type"] == "PodScheduled"
+        condition["lastTransitionTime"]
+        for condition in pod["status"]["conditions"]
+        if condition["type"] == "PodScheduled"
     ]
     return dt.datetime.fromisoformat(when)
 
@@ -227,8 +229,8 @@ def test_nothing_is_asked_for_what_could_never_fit_and_the_event_says_why(
     for template in ("nine", "other"):
         machine(machines, f"on-{template}", template)
     for template in ("nine", "other"):
-        (told, *_) = machines.told(f"on-{template}", "NoNodeShapeFits", 30)
-        assert "h100-8" in told
+        (message, *_) = machines.told(f"on-{template}", "NoNodeShapeFits", 30)
+        assert "h100-8" in message
     time.sleep(QUIET_S)
     assert not supply.placeholders()
     assert supply.launched() == 0
@@ -265,10 +267,10 @@ def test_controllers_killed_while_nodes_are_on_their_way_ask_for_no_second(
 ) -> None:
     slow = {"nodeRegistrationDelay": "20s"}
     on_demand.change(supply.cluster, "kwoknodeclass", "default", slow)
-    members = [machine(machines, f"train-{at}") for at in range(2)]
+    members = [machine(machines, f"train-{index}") for index in range(2)]
     try:
         playground.until(lambda: supply.launched() == 2, 40, "both are asked for")
-        asked = {one["metadata"]["uid"] for one in supply.placeholders()}
+        uids = {entry["metadata"]["uid"] for entry in supply.placeholders()}
         for name in on_demand.CONTROLLERS:
             supply.cluster.kill(name)
         assert not supply.nodes()
@@ -276,7 +278,7 @@ def test_controllers_killed_while_nodes_are_on_their_way_ask_for_no_second(
             supply.cluster.start(name)
         with arrivals.arriving(supply.kube, SOON_S):
             supply.until_nodes(2)
-            assert {one["metadata"]["uid"] for one in supply.placeholders()} <= asked
+            assert {entry["metadata"]["uid"] for entry in supply.placeholders()} <= uids
             for name in members:
                 machines.running(name, 90)
         assert supply.launched() == 2
@@ -339,8 +341,8 @@ def test_a_reservation_brings_its_node_and_keeps_it_though_nothing_is_on_it(
 
 
 def phase(field: playground.Playground) -> str:
-    one = field.kube.get(gvr.RESERVATIONS, "nightly", field.namespace)
-    return str(one.get("status", {}).get("phase", ""))
+    entry = field.kube.get(gvr.RESERVATIONS, "nightly", field.namespace)
+    return str(entry.get("status", {}).get("phase", ""))
 
 
 def test_the_examples_work_runs_as_it_stands(supply: on_demand.Supply) -> None:
@@ -374,11 +376,11 @@ def given_up(supply: on_demand.Supply, machines: playground.Playground) -> None:
     machine(machines, "train")
     machines.told("train", "NodesRequested")
     # It may be left alone still for what came of it in the test before.
-    (told, *_) = machines.told("train", "NodeNotArrived", on_demand.TTL_S + 90)
-    assert "h100-8" in told
+    (message, *_) = machines.told("train", "NodeNotArrived", on_demand.TTL_S + 90)
+    assert "h100-8" in message
     playground.until(lambda: not supply.placeholders(), 10, "the placeholder is gone")
     playground.until(
-        lambda: any("left alone" in one for one in machines.events("train", "NodesRequested")),
+        lambda: any("left alone" in event for event in machines.events("train", "NodesRequested")),
         10,
         "why none is asked for",
     )

@@ -25,22 +25,22 @@ def a_node(
     taint = {"key": "ration.dev/lane", "value": "e2e", "effect": "NoSchedule"}
     kube.create(gvr.NODES, {"metadata": {"name": name}, "spec": {"taints": [taint]}})
     try:
-        with battering.battered(kube, cluster.kubeconfig, name, program) as made:
-            yield made
+        with battering.battered(kube, cluster.kubeconfig, name, program) as created:
+            yield created
     finally:
         kube.delete(gvr.NODES, name)
 
 
 @pytest.fixture
 def battered(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[battering.Battered]:
-    with a_node(cluster, kube, "e2e-k", battering.PLUGIN) as made:
-        yield made
+    with a_node(cluster, kube, "e2e-k", battering.PLUGIN) as node:
+        yield node
 
 
 @pytest.fixture(scope="module")
 def doomed(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[battering.Battered]:
-    with a_node(cluster, kube, "e2e-d", battering.DOOMED) as made:
-        yield made
+    with a_node(cluster, kube, "e2e-d", battering.DOOMED) as node:
+        yield node
 
 
 @pytest.mark.timeout(1800)

@@ -67,10 +67,10 @@ class Kinds:
             "spec": spec,
         }
         command = ("create", f"--namespace={NAMESPACE}", "--filename=-", "--output=json")
-        found: Mapping[str, Any] = json.loads(
+        document: Mapping[str, Any] = json.loads(
             self.cluster.kubectl(*command, input=json.dumps(body))
         )
-        return found
+        return document
 
     def refusal(self, kind: kinds.Kind, spec: Spec) -> str:
         """Return why it is not made."""
@@ -93,29 +93,29 @@ class Kinds:
 @pytest.fixture(scope="module")
 def world(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[Kinds]:
     """No controller runs meanwhile: it would say how things stand itself."""
-    stopped = [one for one in CONTROLLERS if cluster.pid(one) is not None]
-    for one in stopped:
-        cluster.stop(one)
+    stopped = [name for name in CONTROLLERS if cluster.pid(name) is not None]
+    for text in stopped:
+        cluster.stop(text)
     cluster.kubectl("create", "namespace", NAMESPACE)
     try:
         yield Kinds(cluster, kube)
     finally:
-        for one in stopped:
-            cluster.start(one)
+        for text in stopped:
+            cluster.start(text)
         cluster.kubectl("delete", "namespace", NAMESPACE)
-        found = (one["metadata"]["name"] for one in kube.list(gvr.QUEUES).items)
-        for name in [one for one in found if one.startswith("e2e-")]:
+        names = (item["metadata"]["name"] for item in kube.list(gvr.QUEUES).items)
+        for name in [name for name in names if name.startswith("e2e-")]:
             kube.delete(gvr.QUEUES, name)
 
 
 def test_the_api_server_serves_the_kinds_as_they_are_on_file(world: Kinds) -> None:
     for kind in kinds.KINDS:
-        found = json.loads(world.cluster.kubectl("get", "crd", kind.crd, "--output=json"))
-        conditions = {one["type"]: one["status"] for one in found["status"]["conditions"]}
+        document = json.loads(world.cluster.kubectl("get", "crd", kind.crd, "--output=json"))
+        conditions = {entry["type"]: entry["status"] for entry in document["status"]["conditions"]}
         assert (conditions["Established"], conditions["NamesAccepted"]) == ("True", "True")
         assert "NonStructuralSchema" not in conditions
         written = kinds.spec(kind)["versions"][0]["schema"]
-        assert found["spec"]["versions"][0]["schema"] == written
+        assert document["spec"]["versions"][0]["schema"] == written
 
 
 @pytest.mark.parametrize(
@@ -131,48 +131,52 @@ def test_the_api_server_serves_the_kinds_as_they_are_on_file(world: Kinds) -> No
     ],
 )
 def test_explain_teaches_the_fields(world: Kinds, path: str, words: str) -> None:
-    said = world.cluster.kubectl("explain", path, "--api-version", crd.VERSION)
-    assert words in " ".join(said.split())
+    output = world.cluster.kubectl("explain", path, "--api-version", crd.VERSION)
+    assert words in " ".join(output.split())
 
 
 def test_a_whole_queue_is_taken_and_read_as_it_was_meant(world: Kinds) -> None:
-    found = queues.parse(world.make(kinds.QUEUE, "e2e-vision", SPEC))
-    assert (found.parent, found.weight, found.reclaim) == ("e2e-research", 3, "LowerPriority")
-    assert (found.deserved.gpus, found.limit.gpus, found.limit.memory) == (2500, 16000, 1 << 40)
-    assert found.limit.models == {"NVIDIA H100 80GB HBM3": 2000}
-    assert (found.half_life_s, found.min_runtime_s, found.starvation_s) == (86400.0, 90.0, 3600.0)
+    queue = queues.parse(world.make(kinds.QUEUE, "e2e-vision", SPEC))
+    assert (queue.parent, queue.weight, queue.reclaim) == ("e2e-research", 3, "LowerPriority")
+    assert (queue.deserved.gpus, queue.limit.gpus, queue.limit.memory) == (2500, 16000, 1 << 40)
+    assert queue.limit.models == {"NVIDIA H100 80GB HBM3": 2000}
+    assert (queue.half_life_s, queue.min_runtime_s, queue.starvation_s) == (86400.0, 90.0, 3600.0)
 
 
-def test_what_is_not_said_of_a_queue_has_its_default(world: Kinds) -> None:
-    made = world.make(kinds.QUEUE, "e2e-plain", {})
-    assert made["spec"] == {
+def test_omitted_queue_fields_have_defaults(world: Kinds) -> None:
+    built = world.make(kinds.QUEUE, "e2e-plain", {})
+    assert built["spec"] == {
         "weight": 1,
         "borrowing": True,
         "preemptible": True,
         "reclaim": "LowerPriority",
         "starvationBound": "1h",
     }
-    assert queues.parse(made) == queues.parse({**made, "spec": {}})
+    assert queues.parse(built) == queues.parse({**built, "spec": {}})
 
 
 def test_a_whole_reservation_is_taken_and_read_as_it_was_meant(world: Kinds) -> None:
-    found = reservations.parse(world.make(kinds.RESERVATION, "whole", HELD))
-    assert (found.holder.pod, found.start, found.ttl_s) == ("train", HELD["start"], 3600.0)
-    assert found.count == 4
-    assert found.spec.requests[0].name == "gpu"
+    reservation = reservations.parse(world.make(kinds.RESERVATION, "whole", HELD))
+    assert (reservation.holder.pod, reservation.start, reservation.ttl_s) == (
+        "train",
+        HELD["start"],
+        3600.0,
+    )
+    assert reservation.count == 4
+    assert reservation.spec.requests[0].name == "gpu"
     bare = reservations.parse(world.make(kinds.RESERVATION, "bare", {"for": {"queue": "vision"}}))
     assert (bare.holder.queue, bare.count, bare.spec.requests) == ("vision", 1, ())
 
 
 def other(spec: Spec, path: str, value: object) -> Spec:
     """A spec with another value at a path."""
-    made = copy.deepcopy(spec)
+    copied = copy.deepcopy(spec)
     *above, last = path.split(".")
-    at = made
+    position = copied
     for key in above:
-        at = at.setdefault(key, {})
-    at[last] = value
-    return made
+        position = position.setdefault(key, {})
+    position[last] = value
+    return copied
 
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -218,7 +222,7 @@ QUEUES: dict[str, tuple[str, object, tuple[str, ...]]] = {
     ),
     "too many members": (
         "members",
-        [{"namespace": f"n{one}"} for one in range(257)],
+        [{"namespace": f"n{index}"} for index in range(257)],
         ("spec.members", "must have at most 256 items"),
     ),
 }
@@ -227,9 +231,9 @@ QUEUES: dict[str, tuple[str, object, tuple[str, ...]]] = {
 @pytest.mark.parametrize("case", QUEUES)
 def test_a_queue_that_is_wrong_by_itself_is_refused_at_its_field(world: Kinds, case: str) -> None:
     path, value, words = QUEUES[case]
-    said = world.refusal(kinds.QUEUE, other(SPEC, path, value))
-    for one in words:
-        assert one in said
+    refusal = world.refusal(kinds.QUEUE, other(SPEC, path, value))
+    for word in words:
+        assert word in refusal
 
 
 RESERVATIONS: dict[str, tuple[str, object, tuple[str, ...]]] = {
@@ -262,25 +266,25 @@ def test_a_reservation_that_is_wrong_by_itself_is_refused_at_its_field(
     world: Kinds, case: str
 ) -> None:
     path, value, words = RESERVATIONS[case]
-    said = world.refusal(kinds.RESERVATION, other(HELD, path, value))
-    for one in words:
-        assert one in said
+    refusal = world.refusal(kinds.RESERVATION, other(HELD, path, value))
+    for word in words:
+        assert word in refusal
 
 
-def test_whom_a_reservation_is_for_is_not_changed_and_the_rest_is(world: Kinds) -> None:
+def test_the_holder_of_a_reservation_is_immutable(world: Kinds) -> None:
     world.make(kinds.RESERVATION, "fixed", {"for": {"gang": "a"}})
     patch = ("patch", "reservation", "fixed", f"--namespace={NAMESPACE}", "--type=merge", "--patch")
-    for one in ({"gang": "b"}, {"gang": None, "pod": "a"}):
+    for entry in ({"gang": "b"}, {"gang": None, "pod": "a"}):
         with pytest.raises(CommandFailedError) as refused:
-            world.cluster.kubectl(*patch, json.dumps({"spec": {"for": one}}))
+            world.cluster.kubectl(*patch, json.dumps({"spec": {"for": entry}}))
         assert "spec.for" in refused.value.output
         assert "make another Reservation" in refused.value.output
     world.cluster.kubectl(*patch, json.dumps({"spec": {"ttl": "2h", "count": 2}}))
 
 
 def condition(kind: str, status: str) -> Spec:
-    at = {"lastTransitionTime": "2026-11-22T10:00:00Z", "observedGeneration": 1}
-    return {"type": kind, "status": status, "reason": "Tried", "message": "", **at}
+    position = {"lastTransitionTime": "2026-11-22T10:00:00Z", "observedGeneration": 1}
+    return {"type": kind, "status": status, "reason": "Tried", "message": "", **position}
 
 
 def test_the_columns_of_queues_tell_what_each_has_and_waits_for(world: Kinds) -> None:
@@ -296,8 +300,8 @@ def test_the_columns_of_queues_tell_what_each_has_and_waits_for(world: Kinds) ->
     )
     values = "e2e-shown e2e-research 2 12GPU 14GPU 13GPU 2GPU 3 12m True"
     assert row[:-1] == values.split()
-    found = queues.parse(world.kube.get(gvr.QUEUES, "e2e-shown"))
-    assert found.usage == queues.Usage(usage["at"], 12.5)
+    queue = queues.parse(world.kube.get(gvr.QUEUES, "e2e-shown"))
+    assert queue.usage == queues.Usage(usage["at"], 12.5)
 
 
 def test_the_columns_of_reservations_tell_what_is_held_and_where(world: Kinds) -> None:
@@ -309,17 +313,17 @@ def test_the_columns_of_reservations_tell_what_is_held_and_where(world: Kinds) -
     head, row = world.shown("rsv", "shown")
     assert head == ["NAME", "FOR", "START", "PHASE", "DEVICES", "NODES", "AGE"]
     assert row[:-1] == f"shown pod/train {HELD['start']} Held 1 node-0".split()
-    found = reservations.parse(world.kube.get(gvr.RESERVATIONS, "shown", NAMESPACE))
-    assert reservations.render_held(found.held) == devices
-    assert found.phase == "Held"
+    reservation = reservations.parse(world.kube.get(gvr.RESERVATIONS, "shown", NAMESPACE))
+    assert reservations.render_held(reservation.held) == devices
+    assert reservation.phase == "Held"
     names = [row[0] for row in world.shown("ration", "--all-namespaces", "--no-headers")]
     assert NAMESPACE in names
 
 
 def test_a_status_is_validated_by_its_schema_and_cannot_change_the_spec(world: Kinds) -> None:
-    made = world.make(kinds.QUEUE, "e2e-said", {})
+    built = world.make(kinds.QUEUE, "e2e-said", {})
     body = {"spec": {"weight": 9}, "status": {"waiting": 1}}
     world.kube.patch(gvr.QUEUES, "e2e-said", body, subresource="status")
-    assert world.kube.get(gvr.QUEUES, "e2e-said")["spec"] == made["spec"]
+    assert world.kube.get(gvr.QUEUES, "e2e-said")["spec"] == built["spec"]
     with pytest.raises(errors.Invalid, match=r"status\.waiting"):
         world.says(gvr.QUEUES, "e2e-said", {"waiting": -1})

@@ -78,10 +78,10 @@ def cluster() -> Iterator[api.Cluster]:
         pytest.skip(f"Kueue cannot be built here: {error}")
     hack("up", "--nodes", "2", "--controllers", "1")
     try:
-        found = api.Cluster.load(ROOT)
-        found.start_kueue(CONFIGURATION)
-        found.kubectl("apply", "-f", "-", input=_PRIORITIES)
-        yield found
+        load = api.Cluster.load(ROOT)
+        load.start_kueue(CONFIGURATION)
+        load.kubectl("apply", "-f", "-", input=_PRIORITIES)
+        yield load
     finally:
         hack("down")
 
@@ -130,9 +130,9 @@ spec: {{clusterQueue: {field.namespace}}}
 def a_job(field: playground.Playground, name: str, template: str = "gpu", **spec: Any) -> None:
     """A Job in the queue; it asks to run at once, and Kueue makes it wait."""
     priority = spec.pop("priority", "low")
-    made = playground.a_pod(name, template=template)["spec"]
-    made.pop("nodeSelector")
-    made |= {"restartPolicy": "Never", **spec.pop("pod", {})}
+    created = playground.a_pod(name, template=template)["spec"]
+    created.pop("nodeSelector")
+    created |= {"restartPolicy": "Never", **spec.pop("pod", {})}
     body = {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -140,7 +140,7 @@ def a_job(field: playground.Playground, name: str, template: str = "gpu", **spec
             "name": name,
             "labels": {**QUEUE, "kueue.x-k8s.io/priority-class": priority},
         },
-        "spec": {"template": {"spec": made}, **spec},
+        "spec": {"template": {"spec": created}, **spec},
     }
     field.kube.create(gvr.JOBS, body, field.namespace)
 
@@ -152,10 +152,10 @@ def pods(field: playground.Playground, job: str) -> list[Raw]:
 
 def running(field: playground.Playground, *jobs: str) -> list[Raw]:
     return [
-        one
+        pod
         for job in jobs
-        for one in pods(field, job)
-        if one["status"].get("phase") == "Running" and not one["metadata"].get("deletionTimestamp")
+        for pod in pods(field, job)
+        if pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")
     ]
 
 
@@ -169,7 +169,8 @@ def workload(field: playground.Playground, owner: str) -> Raw:
     def found() -> Raw | None:
         every = field.kube.list(WORKLOADS, namespace=field.namespace).items
         return next(
-            (one for one in every if one["metadata"]["ownerReferences"][0]["name"] == owner), None
+            (entry for entry in every if entry["metadata"]["ownerReferences"][0]["name"] == owner),
+            None,
         )
 
     answer = playground.until(found, 20, f"Kueue has a Workload of {owner}")
@@ -179,19 +180,19 @@ def workload(field: playground.Playground, owner: str) -> Raw:
 
 def told(field: playground.Playground, owner: str, kind: str) -> str:
     """The message of a condition that Kueue gave the Workload."""
-    given = workload(field, owner).get("status", {}).get("conditions", ())
-    return next((one["message"] for one in given if one["type"] == kind), "")
+    values = workload(field, owner).get("status", {}).get("conditions", ())
+    return next((value["message"] for value in values if value["type"] == kind), "")
 
 
 def given(field: playground.Playground) -> dict[str, list[tuple[str, str]]]:
     """The devices of each pod that has some, as (pool, name)."""
     return {
-        one["metadata"]["ownerReferences"][0]["name"]: [
+        claim["metadata"]["ownerReferences"][0]["name"]: [
             (result["pool"], result["device"])
-            for result in one["status"]["allocation"]["devices"]["results"]
+            for result in claim["status"]["allocation"]["devices"]["results"]
         ]
-        for one in field.claims()
-        if one.get("status", {}).get("allocation")
+        for claim in field.claims()
+        if claim.get("status", {}).get("allocation")
     }
 
 
@@ -203,7 +204,7 @@ def held(field: playground.Playground) -> int:
 
 
 def gates(field: playground.Playground, name: str) -> set[str]:
-    return {one["name"] for one in field.pod(name)["spec"].get("schedulingGates", ())}
+    return {entry["name"] for entry in field.pod(name)["spec"].get("schedulingGates", ())}
 
 
 def end(field: playground.Playground, *jobs: str) -> None:
@@ -221,8 +222,10 @@ def test_jobs_that_kueue_admits_pass_straight_through(field: playground.Playgrou
         name = pod["metadata"]["name"]
         assert len(field.uuids(name)) == len(by_pod[name])
         assert gates(field, name) == set()
-        made = pod["status"]["resourceClaimStatuses"]
-        assert [one["name"] for one in made] == ["made"]
+        resource_claim_statuses = pod["status"]["resourceClaimStatuses"]
+        assert [
+            resource_claim_status["name"] for resource_claim_status in resource_claim_statuses
+        ] == ["made"]
     counted = workload(field, "pair")["status"]["admission"]["podSetAssignments"][0]
     assert counted["resourceUsage"][QUOTA] == "2"
 
@@ -284,16 +287,16 @@ def test_kueues_gate_and_ours_stack_and_each_takes_only_its_own_away(
 
 @contextlib.contextmanager
 def without_controller(cluster: api.Cluster) -> Iterator[None]:
-    for one in cluster.controllers():
-        cluster.stop(one)
+    for controller in cluster.controllers():
+        cluster.stop(controller)
     try:
         yield
     finally:
-        for one in cluster.controllers():
-            cluster.start(one)
+        for controller in cluster.controllers():
+            cluster.start(controller)
 
 
-def test_what_kueue_preempts_gives_its_gpus_to_the_more_important(
+def test_gpus_of_a_workload_preempted_by_kueue_go_to_the_preemptor(
     field: playground.Playground,
 ) -> None:
     a_quota(field, 16)
@@ -301,13 +304,13 @@ def test_what_kueue_preempts_gives_its_gpus_to_the_more_important(
     for name in low:
         a_job(field, name, "eight")
     playground.until(lambda: len(running(field, *low)) == 2, 60, "the fleet is full")
-    before = {one["metadata"]["uid"] for one in running(field, *low)}
+    previous = {entry["metadata"]["uid"] for entry in running(field, *low)}
     a_job(field, "high", "eight", priority="high")
     playground.until(lambda: running(field, "high"), 90, "the more important Job runs")
     assert len(field.uuids(running(field, "high")[0]["metadata"]["name"])) == 8
     assert held(field) == 16
     (left,) = running(field, *low)
-    assert left["metadata"]["uid"] in before
+    assert left["metadata"]["uid"] in previous
     (gone,) = [name for name in low if suspended(field, name)]
     assert "Preempted to accommodate" in told(field, gone, "Preempted")
     end(field, "high")
@@ -315,7 +318,7 @@ def test_what_kueue_preempts_gives_its_gpus_to_the_more_important(
     assert held(field) == 16
 
 
-def test_what_kueue_cannot_count_it_keeps_suspended_with_a_word(
+def test_kueue_keeps_uncountable_workloads_suspended_with_a_message(
     field: playground.Playground,
 ) -> None:
     a_quota(field, 4)
@@ -383,7 +386,7 @@ def test_parts_are_charged_by_a_counter_that_the_driver_publishes(
         workload(field, job)["status"]["admission"]["podSetAssignments"][0]["resourceUsage"]
         for job in ("one", "two")
     ]
-    assert [one[COUNTED] for one in used] == [str(seventh), str(half)]
+    assert [entry[COUNTED] for entry in used] == [str(seventh), str(half)]
     end(field, "two")
     playground.until(lambda: len(running(field, "one", "three")) == 2, 60, "then it fits")
 
@@ -392,8 +395,8 @@ def charge(field: playground.Playground, profile: str) -> int:
     """Return what the driver publishes that a part of a profile takes of the counter."""
     devices = [
         device
-        for one in field.kube.list(gvr.RESOURCE_SLICES).items
-        for device in one["spec"].get("devices", ())
+        for item in field.kube.list(gvr.RESOURCE_SLICES).items
+        for device in item["spec"].get("devices", ())
         if device.get("attributes", {}).get("profile", {}).get("string") == profile
     ]
     counters = devices[0]["consumesCounters"][0]["counters"]

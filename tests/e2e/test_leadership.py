@@ -46,13 +46,15 @@ def test_a_frozen_leader_that_wakes_after_the_takeover_writes_nothing(
             field.running(f"pod-{number}")
         for claim in field.claims():  # which their plugins say a moment later
             field.says(claim["metadata"]["name"], "Ready", "True")
-        before = {one["metadata"]["name"]: one for one in field.claims()}
+        previous = {claim["metadata"]["name"]: claim for claim in field.claims()}
     finally:
         field.cluster.thaw(first)
     playground.until(lambda: field.cluster.pid(first) is None, 10, "the old leader ends itself")
     time.sleep(2)
-    assert {one["metadata"]["name"]: one for one in field.claims()} == before
-    managers = {m["manager"] for one in before.values() for m in one["metadata"]["managedFields"]}
+    assert {claim["metadata"]["name"]: claim for claim in field.claims()} == previous
+    managers = {
+        m["manager"] for entry in previous.values() for m in entry["metadata"]["managedFields"]
+    }
     assert not any(term in manager for manager in managers)
     field.cluster.start(first)
 

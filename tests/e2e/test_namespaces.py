@@ -43,8 +43,8 @@ def test_a_claim_of_another_namespace_waits_until_the_gpu_is_left(
     for name in ("first", "second"):
         field.running(name)
     ask(other, "third", uuid)
-    told, *_ = other.told("third", "NoFit")
-    assert "0 of 1 devices fit, 1 lacking (1 NamespacesApart)" in told
+    message, *_ = other.told("third", "NoFit")
+    assert "0 of 1 devices fit, 1 lacking (1 NamespacesApart)" in message
     for name in ("first", "second"):
         field.delete_pod(name)
     other.running("third")

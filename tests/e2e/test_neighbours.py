@@ -35,18 +35,18 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Beside]:
         cluster.add_node(BARE)
         assert release.uninstall()[0] == 0
         kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
-        made = Beside(cluster, kube, tmp_path_factory.mktemp("charts"))
+        created = Beside(cluster, kube, tmp_path_factory.mktemp("charts"))
         together.lose_gpus(cluster, BARE)
         for node in (THEIRS, OURS, BARE):
-            made.label(node, f"{program.PRESENT}-")
+            created.label(node, f"{program.PRESENT}-")
         try:
-            made.install_operator()
-            charts.install(cluster, EXPORTER, made.scratch, *together.OF_EXPORTER)
-            together.settled(made)
+            created.install_operator()
+            charts.install(cluster, EXPORTER, created.scratch, *together.OF_EXPORTER)
+            together.settled(created)
             release.install()
-            yield made
+            yield created
         finally:
-            together.give_back(made)
+            together.give_back(created)
 
 
 @pytest.fixture
@@ -86,17 +86,17 @@ def test_the_operator_leaves_the_labels_that_a_node_of_rations_has(beside: Besid
 def test_a_label_from_before_gpus_are_discovered_stays_only_beside_that_of_the_discovery(
     beside: Beside,
 ) -> None:
-    label, found = "nvidia.com/gpu.deploy.device-plugin", program.DISCOVERED[0]
+    label, text = "nvidia.com/gpu.deploy.device-plugin", program.DISCOVERED[0]
     beside.label(BARE, f"{label}=false")
     playground.until(lambda: label not in beside.labels(BARE), SOON_S, "the operator takes it off")
     try:
-        beside.label(BARE, f"{label}=false", f"{found}=true")
+        beside.label(BARE, f"{label}=false", f"{text}=true")
         playground.until(
             lambda: beside.labels(BARE).get(program.PRESENT) == "true", SOON_S, "it has GPUs"
         )
         assert beside.labels(BARE)[label] == "false"
     finally:
-        beside.label(BARE, f"{found}-")
+        beside.label(BARE, f"{text}-")
         playground.until(lambda: label not in beside.labels(BARE), SOON_S, "it is as it was")
         beside.label(BARE, f"{program.PRESENT}-")
     playground.until(lambda: beside.plugins().keys() == {THEIRS, OURS}, SOON_S, "ours left")
@@ -119,11 +119,11 @@ def test_beside_the_device_plugin_nothing_is_published_and_the_node_and_doctor_s
     assert f"kubectl label node {THEIRS} nvidia.com/gpu.deploy.device-plugin=false" in note
     assert beside.plugins() == {THEIRS: True, OURS: True}
     assert "slices: ok, but DevicePluginBeside: " in beside.readiness(THEIRS)
-    told = {one["check"]: one["found"] for one in beside.doctor(THEIRS)}
-    assert told["device plugin"] == (
+    document = {entry["check"]: entry["found"] for entry in beside.doctor(THEIRS)}
+    assert document["device plugin"] == (
         "a device plugin serves nvidia.com/gpu: 8: Ration publishes nothing"
     )
-    assert not any(one["check"] == "device plugin" for one in beside.doctor(OURS))
+    assert not any(entry["check"] == "device plugin" for entry in beside.doctor(OURS))
 
 
 def test_a_node_changes_hands_by_the_operators_label_and_goes_back(
@@ -139,12 +139,12 @@ def test_a_node_changes_hands_by_the_operators_label_and_goes_back(
     held = field.device_of("mine")
     assert held is not None
     playground.until(
-        lambda: [one["name"] for one in beside.published(THEIRS)] == [held[1]],
+        lambda: [entry["name"] for entry in beside.published(THEIRS)] == [held[1]],
         WITHDRAWN_S,
         "all but the claim's device is withdrawn",
     )
-    (kept,) = beside.published(THEIRS)
-    assert names.WITHDRAWN_TAINT in {one["key"] for one in kept["taints"]}
+    (published,) = beside.published(THEIRS)
+    assert names.WITHDRAWN_TAINT in {taint["key"] for taint in published["taints"]}
     assert field.pod("pod")["status"]["phase"] == "Running"
     field.delete_pod("pod")
     playground.until(lambda: not beside.published(THEIRS), WITHDRAWN_S, "nothing is published")
@@ -201,10 +201,10 @@ def exporters(beside: Beside, node: str) -> dict[tuple[str, str], int]:
     """Both exporters of a node, and how often each was restarted."""
     selectors = {OPERATOR: {"app": "nvidia-dcgm-exporter"}, EXPORTER: {}}
     return {
-        (namespace, one["metadata"]["name"]): one["status"]["containerStatuses"][0]["restartCount"]
+        (namespace, pod["metadata"]["name"]): pod["status"]["containerStatuses"][0]["restartCount"]
         for namespace, labels in selectors.items()
-        for one in beside.pods(namespace, **labels)
-        if one["spec"]["nodeName"] == node
+        for pod in beside.pods(namespace, **labels)
+        if pod["spec"]["nodeName"] == node
     }
 
 
@@ -212,21 +212,21 @@ def exporters(beside: Beside, node: str) -> dict[tuple[str, str], int]:
 def test_claims_are_prepared_and_run_beside_open_sessions_that_read_on(
     beside: Beside, field: playground.Playground, mode: str
 ) -> None:
-    before = exporters(beside, OURS)
-    assert len(before) == 2
+    previous = exporters(beside, OURS)
+    assert len(previous) == 2
     template = release.a_template(mode)
     pod = release.a_pod("pod", template=mode, command=standing.WORK, **on(OURS))
     field.create(template, pod)
     field.running("pod")
     assert len(standing.told(field, "pod")[-1]["devices"]) == 1
-    counts = {where: reads(beside, *where) for where in before}
+    counts = {row: reads(beside, *row) for row in previous}
     playground.until(
-        lambda: all(reads(beside, *where) > count + 1 for where, count in counts.items()),
+        lambda: all(reads(beside, *key) > count + 1 for key, count in counts.items()),
         SOON_S,
         "both read on",
     )
     field.delete_pod("pod")
-    assert exporters(beside, OURS) == before
+    assert exporters(beside, OURS) == previous
 
 
 @pytest.fixture
@@ -259,12 +259,12 @@ def test_a_mig_mode_that_an_exporter_holds_changes_once_it_is_off(
     _, _, message = field.says("part", "Ready", "False", 90)
     assert "it is in use by instances, processes or another program" in message
     assert field.pod("pod")["status"]["phase"] == "Pending"
-    kept = [one for one in beside.published(OURS) if names.MIG_MODE_TAINT in taints(one)]
-    assert kept
-    assert {taints(one)[names.MIG_MODE_TAINT] for one in kept} == {"stays-off"}
-    told = [one for one in beside.doctor(OURS) if one["check"] == "mig mode"]
-    assert len(told) == 1
-    assert "nvidia.com/gpu.deploy.dcgm-exporter=false" in told[0]["fix"]
+    retained = [entry for entry in beside.published(OURS) if names.MIG_MODE_TAINT in taints(entry)]
+    assert retained
+    assert {taints(entry)[names.MIG_MODE_TAINT] for entry in retained} == {"stays-off"}
+    reported = [entry for entry in beside.doctor(OURS) if entry["check"] == "mig mode"]
+    assert len(reported) == 1
+    assert "nvidia.com/gpu.deploy.dcgm-exporter=false" in reported[0]["fix"]
     beside.label(OURS, "nvidia.com/gpu.deploy.dcgm-exporter=false")
     playground.until(lambda: not exporters(beside, OURS), SOON_S, "the exporters have gone")
     field.running("pod", 180)
@@ -272,7 +272,7 @@ def test_a_mig_mode_that_an_exporter_holds_changes_once_it_is_off(
 
 def taints(device: Raw) -> dict[str, str]:
     """The taints of a device, by key."""
-    return {one["key"]: one.get("value", "") for one in device.get("taints", ())}
+    return {entry["key"]: entry.get("value", "") for entry in device.get("taints", ())}
 
 
 # Who goes, and who stays.
@@ -281,9 +281,9 @@ def taints(device: Raw) -> dict[str, str]:
 def theirs(beside: Beside) -> dict[str, Any]:
     """All that neighbours have: their pods with restarts, and what they made of the nodes."""
     pods = {
-        one["metadata"]["uid"]: (one["metadata"]["name"], one["status"]["containerStatuses"])
+        pod["metadata"]["uid"]: (pod["metadata"]["name"], pod["status"]["containerStatuses"])
         for namespace in (OPERATOR, EXPORTER)
-        for one in beside.pods(namespace)
+        for pod in beside.pods(namespace)
     }
     labels = {
         node: {key: value for key, value in beside.labels(node).items() if "ration.dev" not in key}
@@ -294,10 +294,10 @@ def theirs(beside: Beside) -> dict[str, Any]:
 
 def test_uninstalling_ours_leaves_theirs_as_they_were(beside: Beside) -> None:
     together.settled(beside)
-    before = theirs(beside)
+    previous = theirs(beside)
     assert release.uninstall()[0] == 0
     try:
-        assert theirs(beside) == before
+        assert theirs(beside) == previous
         assert beside.published(OURS) == []
         assert beside.plugins() == {}
     finally:
@@ -309,17 +309,17 @@ def test_uninstalling_the_operator_leaves_ours_and_what_runs_on_it(
 ) -> None:
     template = release.a_template("gpu")
     field.create(template, release.a_pod("pod", template="gpu", command=standing.WORK, **on(OURS)))
-    before = standing.of(field, "pod")
+    previous = standing.of(field, "pod")
     component = {"app.kubernetes.io/component": "kubeletplugin"}
-    pods = {one["metadata"]["uid"] for one in beside.pods(helm.NAMESPACE, **component)}
+    pods = {pod["metadata"]["uid"] for pod in beside.pods(helm.NAMESPACE, **component)}
     beside.uninstall_operator()
     try:
         assert not any("feature.node" in label for label in beside.labels(OURS))
         assert beside.labels(OURS)["nvidia.com/gpu.present"] == "true"
         # Nobody serves the other node any more but Ration.
         playground.until(lambda: beside.published(THEIRS), WITHDRAWN_S, "it is Ration's")
-        assert standing.of(field, "pod") == before
-        now = {one["metadata"]["uid"] for one in beside.pods(helm.NAMESPACE, **component)}
+        assert standing.of(field, "pod") == previous
+        now = {pod["metadata"]["uid"] for pod in beside.pods(helm.NAMESPACE, **component)}
         assert now == pods
     finally:
         beside.install_operator()
@@ -328,11 +328,11 @@ def test_uninstalling_the_operator_leaves_ours_and_what_runs_on_it(
 
 def test_an_update_goes_on_past_a_node_that_the_device_plugin_serves(beside: Beside) -> None:
     playground.until(lambda: beside.allocatable(THEIRS) == 8, SOON_S, "the plugin serves")
-    before = plugin_pods(beside)
-    assert before.keys() == {THEIRS, OURS}
+    previous = plugin_pods(beside)
+    assert previous.keys() == {THEIRS, OURS}
     release.install("--set=kubeletPlugin.podAnnotations.example\\.com/turn=second")
     playground.until(
-        lambda: not plugin_pods(beside).items() & before.items(), SOON_S, "both are replaced"
+        lambda: not plugin_pods(beside).items() & previous.items(), SOON_S, "both are replaced"
     )
     assert beside.published(THEIRS) == []
     release.install()
@@ -342,9 +342,9 @@ def plugin_pods(beside: Beside) -> dict[str, str]:
     """The UID of the plugin's pod, by node."""
     component = {"app.kubernetes.io/component": "kubeletplugin"}
     return {
-        one["spec"]["nodeName"]: one["metadata"]["uid"]
-        for one in beside.pods(helm.NAMESPACE, **component)
-        if "deletionTimestamp" not in one["metadata"]
+        pod["spec"]["nodeName"]: pod["metadata"]["uid"]
+        for pod in beside.pods(helm.NAMESPACE, **component)
+        if "deletionTimestamp" not in pod["metadata"]
     }
 
 
@@ -380,8 +380,10 @@ def test_without_the_label_of_node_feature_discovery_our_pods_go_unless_another_
     charts.uninstall(beside.cluster, NFD)
     playground.until(lambda: beside.plugins().keys() == {OURS}, SOON_S, "one is left")
     playground.until(lambda: not beside.published(THEIRS), WITHDRAWN_S, "its slices have gone")
-    told = {one["check"]: one for one in beside.doctor(THEIRS)}
-    assert told["devices"]["fix"].endswith(f"kubectl label node {THEIRS} {program.PRESENT}=true")
+    document = {entry["check"]: entry for entry in beside.doctor(THEIRS)}
+    assert document["devices"]["fix"].endswith(
+        f"kubectl label node {THEIRS} {program.PRESENT}=true"
+    )
     beside.label(THEIRS, f"{program.PRESENT}=true")
     playground.until(lambda: beside.plugins() == {THEIRS: True, OURS: True}, SOON_S, "it is back")
     for node in (THEIRS, OURS):

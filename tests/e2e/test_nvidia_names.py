@@ -43,12 +43,12 @@ def cluster() -> Iterator[api.Cluster]:
         pytest.skip("a cluster is up, with the driver by its own name: make cluster-down")
     hack("up", "--nodes", "1", "--machine", "dgx-a100", "--controllers", "2", "--driver", "pods")
     try:
-        found = api.Cluster.load(ROOT)
+        load = api.Cluster.load(ROOT)
         chart.run(WHERE, "uninstall", helm.RELEASE, f"--namespace={helm.NAMESPACE}", "--wait")
-        turn_mig_on(found)
+        turn_mig_on(load)
         chart.install(WHERE, f"--set=driverName={NAME}", "--set=controller.replicas=2")
-        playground.until(lambda: published(found), 60, f"slices of {NAME}")
-        yield found
+        playground.until(lambda: published(load), 60, f"slices of {NAME}")
+        yield load
     finally:
         hack("down")
 
@@ -84,8 +84,8 @@ def a_field(cluster: api.Cluster) -> playground.Playground:
 def published(cluster: api.Cluster) -> list[Any]:
     """Every device that is published, by any driver."""
     slices = json.loads(cluster.kubectl("get", "resourceslices", "--output=json"))["items"]
-    assert {one["spec"]["driver"] for one in slices} <= {NAME}
-    return [device for one in slices for device in one["spec"].get("devices", ())]
+    assert {slice_["spec"]["driver"] for slice_ in slices} <= {NAME}
+    return [device for slice_ in slices for device in slice_["spec"].get("devices", ())]
 
 
 class Example:
@@ -105,7 +105,7 @@ class Example:
     def _running(self) -> list[str]:
         query = ("get", "pods", "-n", self._namespace, "--output=json")
         pods = json.loads(self._cluster.kubectl(*query))["items"]
-        return [one["metadata"]["name"] for one in pods if one["status"].get("phase") == "Running"]
+        return [pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") == "Running"]
 
     def said(self, pod: str, container: str = "main") -> str:
         """Return what a container printed."""
@@ -132,12 +132,12 @@ class Example:
 @pytest.fixture
 def example(cluster: api.Cluster, request: pytest.FixtureRequest) -> Iterator[Example]:
     """The manifest that the test's parameter names."""
-    found = Example(cluster, request.param)
+    result = Example(cluster, request.param)
     try:
-        yield found
+        yield result
     finally:
-        found.delete()
-        assert {(one.compute_mode, one.timeslice) for one in boards(cluster).values()} == {
+        result.delete()
+        assert {(board.compute_mode, board.timeslice) for board in boards(cluster).values()} == {
             (codes.ComputeMode.DEFAULT, codes.Timeslice.DEFAULT)
         }
 
@@ -149,18 +149,23 @@ def manifest(name: str) -> pytest.MarkDecorator:
 def boards(cluster: api.Cluster) -> dict[str, Any]:
     """The simulated GPUs as they are now, by UUID."""
     (node,) = cluster.nodes()
-    of = machines.load(cluster.node_dir(node) / "gpu")
-    return {gpu.uuid: of.board(gpu) for gpu in of.gpus}
+    machine = machines.load(cluster.node_dir(node) / "gpu")
+    return {gpu.uuid: machine.board(gpu) for gpu in machine.gpus}
 
 
 def uuids(seen: Any) -> list[str]:
-    return [one["uuid"] for one in seen["devices"]]
+    return [device["uuid"] for device in seen["devices"]]
 
 
 def test_devices_are_nvidias_and_only_the_controller_gives_them(cluster: api.Cluster) -> None:
-    found = published(cluster)
-    assert len([one for one in found if one["attributes"]["type"] == {"string": "gpu"}]) == 4
-    assert all("ration.dev/allocator" in [taint["key"] for taint in one["taints"]] for one in found)
+    results = published(cluster)
+    assert (
+        len([result for result in results if result["attributes"]["type"] == {"string": "gpu"}])
+        == 4
+    )
+    assert all(
+        "ration.dev/allocator" in [taint["key"] for taint in result["taints"]] for result in results
+    )
     classes = cluster.kubectl("get", "deviceclasses", "--output=name").split()
     stems = ("gpu", "mig", "gpu-mps", "gpu-timeslice", "gpu-slice")
     expected = {f"deviceclass.resource.k8s.io/{stem}.nvidia.com" for stem in stems}
@@ -205,8 +210,8 @@ def test_four_pods_have_four_mig_devices_each_of_one_gpu(
     for pod in pods:
         of_pod = set()
         for container, profile in profiles.items():
-            said = example.said(pod, container)
-            ((listed, uuid),) = re.findall(r"MIG (\S+) .*UUID: (MIG-[0-9a-f-]+)", said)
+            message = example.said(pod, container)
+            ((listed, uuid),) = re.findall(r"MIG (\S+) .*UUID: (MIG-[0-9a-f-]+)", message)
             assert listed == profile
             parts.add(uuid)
             of_pod.update(example.listed(pod, container))
@@ -214,7 +219,7 @@ def test_four_pods_have_four_mig_devices_each_of_one_gpu(
         parents.append(parent)
     assert len(set(parents)) == len(pods)
     assert len(parts) == len(pods) * len(profiles)
-    whole = {uuid: one for uuid, one in boards(cluster).items() if one.instances}
+    whole = {uuid: board for uuid, board in boards(cluster).items() if board.instances}
     assert set(whole) == set(parents)
 
 
@@ -244,19 +249,19 @@ def test_a_claim_has_one_gpu_in_turns_and_one_by_mps(
 @manifest("mps_across_pods")
 def test_three_pods_are_clients_of_one_mps_server(example: Example) -> None:
     seen = [example.sees(pod) for pod in example.apply(3)]
-    assert len({uuid for one in seen for uuid in uuids(one)}) == 1
-    assert len({one["mps"]["server"] for one in seen}) == 1
-    assert [one["mps"]["threadPercentage"] for one in seen] == [25] * 3
-    assert [one["allocated"] for one in seen] == [5 * GIB] * 3
+    assert len({uuid for entry in seen for uuid in uuids(entry)}) == 1
+    assert len({entry["mps"]["server"] for entry in seen}) == 1
+    assert [entry["mps"]["threadPercentage"] for entry in seen] == [25] * 3
+    assert [entry["allocated"] for entry in seen] == [5 * GIB] * 3
 
 
 @manifest("part_by_mps")
 def test_two_containers_share_a_mig_device_by_mps(example: Example) -> None:
     (pod,) = example.apply(1)
     seen = [example.sees(pod, name) for name in ("left", "right")]
-    assert len({uuid for one in seen for uuid in uuids(one)}) == 1
-    assert len({one["mps"]["server"] for one in seen}) == 1
-    assert [one["allocated"] for one in seen] == [4 * GIB] * 2
+    assert len({uuid for entry in seen for uuid in uuids(entry)}) == 1
+    assert len({entry["mps"]["server"] for entry in seen}) == 1
+    assert [entry["allocated"] for entry in seen] == [4 * GIB] * 2
 
 
 def test_a_config_that_is_wrong_is_refused_at_once(field: playground.Playground) -> None:
@@ -295,23 +300,23 @@ def test_shares_of_two_namespaces_are_of_two_gpus(
     assert placed["c"] != placed["a"]
 
 
-def test_what_was_asked_of_a_device_plugin_is_converted_to_nvidias_classes(
+def test_device_plugin_requests_are_converted_to_nvidias_classes(
     field: playground.Playground,
 ) -> None:
-    for name, asked in (("whole", "nvidia.com/gpu"), ("part", "nvidia.com/mig-1g.5gb")):
-        field.create(as_for_a_plugin(name, asked))
+    for name, question in (("whole", "nvidia.com/gpu"), ("part", "nvidia.com/mig-1g.5gb")):
+        field.create(as_for_a_plugin(name, question))
     for name in ("whole", "part"):
         field.running(name)
         assert field.uuids(name)
     requests = [
-        one["exactly"]["deviceClassName"]
+        request["exactly"]["deviceClassName"]
         for claim in field.claims()
-        for one in claim["spec"]["devices"]["requests"]
+        for request in claim["spec"]["devices"]["requests"]
     ]
     assert sorted(requests) == [NAME, "mig.nvidia.com"]
 
 
-def test_what_the_webhook_converts_is_gated_as_well(cluster: api.Cluster) -> None:
+def test_converted_pods_are_gated_too(cluster: api.Cluster) -> None:
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
     ground = playground.Playground.open(cluster, kube, **{names.GATE_LABEL: "true"})
     try:
@@ -323,11 +328,11 @@ def test_what_the_webhook_converts_is_gated_as_well(cluster: api.Cluster) -> Non
         ground.close()
 
 
-def as_for_a_plugin(name: str, asked: str) -> dict[str, Any]:
+def as_for_a_plugin(name: str, question: str) -> dict[str, Any]:
     """A pod that asks a device plugin for one device, without a claim."""
     pod = a_pod(name)
     del pod["spec"]["resourceClaims"]
-    pod["spec"]["containers"][0]["resources"] = {"limits": {asked: "1"}}
+    pod["spec"]["containers"][0]["resources"] = {"limits": {question: "1"}}
     return pod
 
 

@@ -33,11 +33,11 @@ class Ration:
             "KUBECONFIG": str(cluster.kubeconfig),
         }
 
-    def __call__(self, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    def __call__(self, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["kubectl", "ration", *words],
             env=self._env,
-            input=given,
+            input=text,
             capture_output=True,
             text=True,
             timeout=120,
@@ -47,28 +47,30 @@ class Ration:
 
 @pytest.fixture
 def ration(cluster: api.Cluster, field: playground.Playground) -> Iterator[Ration]:
-    made = Ration(cluster)
-    yield made
+    created = Ration(cluster)
+    yield created
     node = field.kube.get(gvr.NODES, NODE)["metadata"]
-    made("uncordon", NODE)
+    created("uncordon", NODE)
     for gpu in filter(None, node.get("annotations", {}).get(names.CORDON, "").split(",")):
-        made("uncordon", f"{NODE}/{gpu}")
+        created("uncordon", f"{NODE}/{gpu}")
 
 
 def published(kube: client.KubeClient) -> dict[str, set[str]]:
     """The keys of the taints of every device of the node."""
     mine = f"spec.driver={names.DRIVER},spec.nodeName={NODE}"
-    found = kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
+    items = kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
     return {
         device["name"]: {taint["key"] for taint in device.get("taints", ())}
-        for one in found
-        for device in one["spec"].get("devices", ())
+        for item in items
+        for device in item["spec"].get("devices", ())
     }
 
 
 def condition(kube: client.KubeClient) -> str:
     conditions = kube.get(gvr.NODES, NODE)["status"]["conditions"]
-    return next(str(one["status"]) for one in conditions if one["type"] == names.NODE_CONDITION)
+    return next(
+        str(entry["status"]) for entry in conditions if entry["type"] == names.NODE_CONDITION
+    )
 
 
 def rules(kube: client.KubeClient, cluster: api.Cluster) -> list[dict[str, Any]]:
@@ -87,15 +89,15 @@ def test_a_cordoned_node_takes_nothing_new_until_it_is_uncordoned(
 
     answer = ration("cordon", NODE)
     assert (answer.returncode, answer.stdout) == (0, f"{NODE} cordoned\n"), answer.stderr
-    made = rules(kube, cluster)
-    assert [one["metadata"]["name"] for one in made] == ([RULE] if made else [])
+    created = rules(kube, cluster)
+    assert [entry["metadata"]["name"] for entry in created] == ([RULE] if created else [])
     noted = kube.get(gvr.NODES, NODE)["metadata"].get("annotations", {})
     assert (names.CORDON in noted) == (cluster.kubernetes == "1.36")
 
     field.create(playground.a_claim("after"))
     field.create(playground.a_pod("after", claims=("after",), nodeSelector=playground.on(NODE)))
-    told, *_ = field.told("after", "NoFit")
-    assert "8 DeviceCordoned" in told
+    message, *_ = field.told("after", "NoFit")
+    assert "8 DeviceCordoned" in message
     assert field.pod("before")["status"]["phase"] == "Running"
     assert condition(kube) == "True"
     assert ration("cordon", NODE).stdout == f"{NODE} is already cordoned\n"
@@ -117,9 +119,9 @@ def test_a_cordoned_gpu_is_tainted_on_every_face_and_the_others_are_allocated(
 
     field.create(playground.a_claim("all", 8))
     field.create(playground.a_pod("all", claims=("all",), nodeSelector=playground.on(NODE)))
-    told, *_ = field.told("all", "NoFit")
-    assert "7 of 8 devices fit" in told
-    assert "1 DeviceCordoned" in told
+    message, *_ = field.told("all", "NoFit")
+    assert "7 of 8 devices fit" in message
+    assert "1 DeviceCordoned" in message
     field.create(playground.a_claim("seven", 7))
     field.create(playground.a_pod("seven", claims=("seven",), nodeSelector=playground.on(NODE)))
     field.running("seven")
@@ -152,15 +154,15 @@ def test_draining_evicts_what_would_be_made_again_and_waits_until_nothing_is_hel
     dry = ration("drain", NODE, "--dry-run", "-o", "json")
     assert dry.returncode == 1, dry.stderr
     held = json.loads(dry.stdout)["holders"]
-    assert {one["fate"] for one in held} == {"evict"}
-    assert {one["heldBy"].partition("/")[2] for one in held} == _running(field)
+    assert {entry["fate"] for entry in held} == {"evict"}
+    assert {entry["heldBy"].partition("/")[2] for entry in held} == _running(field)
     assert not rules(kube, cluster)
 
-    before = _running(field)
+    previous = _running(field)
     answer = ration("drain", NODE, "--evict", "--timeout", "90s")
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert answer.stdout == f"nothing holds {NODE}\n"
-    for name in before:
+    for name in previous:
         assert f"pod {field.namespace}/{name} evicted" in answer.stderr
     playground.until(lambda: "NoFit" in field.reasons(), 20, "their successors wait")
     assert not _running(field)
@@ -197,7 +199,7 @@ def test_a_generated_claim_and_pod_are_taken_by_the_server_and_run(
 ) -> None:
     words = (*flags.split(), "--name", "made", "--pod", "-n", field.namespace)
     text = ration("generate", "claim", *words, "--image", "ration.local/workload:latest").stdout
-    assert ration("validate", "-f", "-", given=text).returncode == 0
+    assert ration("validate", "-f", "-", text=text).returncode == 0
     claim, pod = yaml.safe_load_all(text)
     # What only this lane needs: its image is local, and its nodes are kept apart.
     pod["spec"]["containers"][0] |= {
@@ -217,16 +219,18 @@ def test_all_that_a_maintainer_needs_is_gathered(
     answer = ration("must-gather", "-o", str(to))
     assert answer.returncode == 0, answer.stderr
     with tarfile.open(to) as tar:
-        files = {one.name.partition("/")[2]: tar.extractfile(one) for one in tar.getmembers()}
+        files = {
+            member.name.partition("/")[2]: tar.extractfile(member) for member in tar.getmembers()
+        }
     assert {"index.json", "cluster.yaml", "doctor.json", "versions.json", "events.json"} <= {*files}
     assert "objects/validatingadmissionpolicies.json" in files
     assert cluster.kubernetes
 
 
 def _running(field: playground.Playground) -> set[str]:
-    found = field.kube.list(gvr.PODS, namespace=field.namespace).items
+    items = field.kube.list(gvr.PODS, namespace=field.namespace).items
     return {
-        str(one["metadata"]["name"])
-        for one in found
-        if one["status"].get("phase") == "Running" and "deletionTimestamp" not in one["metadata"]
+        str(item["metadata"]["name"])
+        for item in items
+        if item["status"].get("phase") == "Running" and "deletionTimestamp" not in item["metadata"]
     }

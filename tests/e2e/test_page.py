@@ -76,9 +76,9 @@ def forwarded(pod: str) -> Iterator[str]:
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.search(r"127\.0\.0\.1:(\d+)", line)
-        assert found, line
-        yield f"http://localhost:{found[1]}"
+        match = re.search(r"127\.0\.0\.1:(\d+)", line)
+        assert match, line
+        yield f"http://localhost:{match[1]}"
     finally:
         process.terminate()
         process.communicate()
@@ -98,9 +98,9 @@ def leader(field: playground.Playground) -> str:
 
 def replicas(field: playground.Playground) -> list[str]:
     selector = "app.kubernetes.io/component=controller"
-    found = field.kube.list(gvr.PODS, namespace=helm.NAMESPACE, label_selector=selector).items
+    items = field.kube.list(gvr.PODS, namespace=helm.NAMESPACE, label_selector=selector).items
     return [
-        one["metadata"]["name"] for one in found if not one["metadata"].get("deletionTimestamp")
+        item["metadata"]["name"] for item in items if not item["metadata"].get("deletionTimestamp")
     ]
 
 
@@ -123,9 +123,9 @@ def test_a_browser_finds_who_has_what_and_why_a_pod_waits(
     field.create(playground.a_template("many", 9), release.a_pod("too-many", template="many"))
     field.told("too-many", "NoFit", 30)
     (claim,) = [
-        one["metadata"]["name"]
-        for one in field.claims()
-        if one["metadata"]["name"].startswith("gpu-mig-pod")
+        claim["metadata"]["name"]
+        for claim in field.claims()
+        if claim["metadata"]["name"].startswith("gpu-mig-pod")
     ]
     with forwarded(leader(field)) as base, browsers.opened() as browser:
         browser.get(f"{base}/claims/{field.namespace}/{claim}")
@@ -139,8 +139,8 @@ def test_a_browser_finds_who_has_what_and_why_a_pod_waits(
             assert browser.find_element(By.TAG_NAME, "h1").text.startswith(heading)
         browser.get(f"{base}/")
         drawn = {
-            str(one.get_attribute("class")).rpartition("m-")[2]
-            for one in browser.find_elements(By.CSS_SELECTOR, "svg.bar rect.part")
+            str(element.get_attribute("class")).rpartition("m-")[2]
+            for element in browser.find_elements(By.CSS_SELECTOR, "svg.bar rect.part")
         }
         assert drawn == {"whole", "time-slicing", "mps", "mig"}
         browser.find_element(By.CSS_SELECTOR, f"a[href='/pods/{field.namespace}/too-many']").click()
@@ -166,11 +166,12 @@ def crawled(browser: browsers.Browser, base: str, namespace: str) -> set[str]:
         assert browser.find_elements(By.CSS_SELECTOR, "h1"), path
         assert browsers.said(browser) == [], path
         script = "return [...document.links].map(a => a.href)"
-        found = [
-            str(one).partition("#")[0].partition("?")[0] for one in browser.execute_script(script)
+        names = [
+            str(entry).partition("#")[0].partition("?")[0]
+            for entry in browser.execute_script(script)
         ]
-        ours = (one.removeprefix(base) for one in found if one.startswith(base))
-        left += [one for one in ours if "/api/" not in one and not others.match(one)]
+        ours = (name.removeprefix(base) for name in names if name.startswith(base))
+        left += [name for name in ours if "/api/" not in name and not others.match(name)]
     return seen
 
 
@@ -188,22 +189,22 @@ def test_every_page_is_reached_by_links_and_none_has_an_error(
         pytest.skip(amiss)
     queue = {**_OURS, "kind": "Queue", "metadata": {"name": "e2e-page"}}
     queue["spec"] = {"members": [{"namespace": field.namespace}]}
-    kept = {**_OURS, "kind": "Reservation", "metadata": {"name": "e2e-page"}}
-    kept["spec"] = {"for": {"gang": "later"}, "devices": {"requests": [_ONE_GPU]}}
+    retained = {**_OURS, "kind": "Reservation", "metadata": {"name": "e2e-page"}}
+    retained["spec"] = {"for": {"gang": "later"}, "devices": {"requests": [_ONE_GPU]}}
     field.kube.create(gvr.QUEUES, queue)
     try:
-        field.kube.create(gvr.RESERVATIONS, kept, field.namespace)
+        field.kube.create(gvr.RESERVATIONS, retained, field.namespace)
         field.running(release.of_mode(field, "gpu-mps"))
         with forwarded(leader(field)) as base, browsers.opened() as browser:
-            found = kinds_of({"/nodes", *crawled(browser, base, field.namespace)})
-        assert found == {view.name for view in views.VIEWS} - {views.FLEET.name}
+            names = kinds_of({"/nodes", *crawled(browser, base, field.namespace)})
+        assert names == {view.name for view in views.VIEWS} - {views.FLEET.name}
     finally:
         field.kube.delete(gvr.QUEUES, "e2e-page")
 
 
 def test_a_standby_says_who_leads(field: playground.Playground) -> None:
     name = leader(field)
-    (other,) = [one for one in replicas(field) if one != name]
+    (other,) = [text for text in replicas(field) if text != name]
     with forwarded(other) as base:
         code, document = told(base, "fleet")
     assert (code, document["leader"]) == (503, name)
@@ -216,8 +217,8 @@ def test_an_exposed_page_asks_for_tokens_and_every_replica_answers(
     cluster.kubectl("apply", "-f", "-", input=_READER)
     try:
         tokens = {
-            one: cluster.kubectl("create", "token", one, "-n", "default").strip()
-            for one in ("reader", "passer-by")
+            entry: cluster.kubectl("create", "token", entry, "-n", "default").strip()
+            for entry in ("reader", "passer-by")
         }
         leader(field)
         playground.until(lambda: len(replicas(field)) == 2, 60, "two replicas")

@@ -76,16 +76,16 @@ def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
 
 @pytest.fixture
 def watch(cluster: api.Cluster, tmp_path: Path) -> Iterator[scraping.Prometheus]:
-    with scraping.running(cluster, tmp_path) as found:
-        playground.until(lambda: _all_read(cluster, found), 90, "every component is read")
-        yield found
+    with scraping.running(cluster, tmp_path) as prometheus:
+        playground.until(lambda: _all_read(cluster, prometheus), 90, "every component is read")
+        yield prometheus
 
 
 def _all_read(cluster: api.Cluster, watch: scraping.Prometheus) -> bool:
-    found = watch.ask('up{job="ration"} == 1')
-    components = {one["metric"]["app_kubernetes_io_component"] for one in found}
+    results = watch.ask('up{job="ration"} == 1')
+    components = {result["metric"]["app_kubernetes_io_component"] for result in results}
     pods = cluster.kubectl("get", "pods", "-n", helm.NAMESPACE, "--output=name").split()
-    return components == COMPONENTS and len(found) == len(pods)
+    return components == COMPONENTS and len(results) == len(pods)
 
 
 class Churn:
@@ -136,7 +136,7 @@ def a_queue(field: playground.Playground) -> None:
 def test_under_churn_nothing_is_missing_no_alert_fires_and_no_series_is_left(
     field: playground.Playground, watch: scraping.Prometheus
 ) -> None:
-    before = watch.number(OURS)
+    previous = watch.number(OURS)
     began = time.time()
     a_queue(field)
     field.create(release.a_pod("never", template="too-many"))
@@ -150,51 +150,51 @@ def test_under_churn_nothing_is_missing_no_alert_fires_and_no_series_is_left(
     field.kube.delete(gvr.PODS, "never", field.namespace)
     field.kube.delete(gvr.QUEUES, QUEUE)
     playground.until(lambda: not field.claims(), 120, "all claims are gone")
-    playground.until(lambda: watch.number(OURS) <= before, 90, "the series are as at first")
+    playground.until(lambda: watch.number(OURS) <= previous, 90, "the series are as at first")
     fired = alerts(watch, began)
-    report(watch, churn.made, (before, most, watch.number(OURS)))
+    report(watch, churn.made, (previous, most, watch.number(OURS)))
     assert lacking == []
     assert fired == []
-    assert watch.number(OURS) == before
-    assert most <= before + (MOST + 2) * 9 + 200
+    assert watch.number(OURS) == previous
+    assert most <= previous + (MOST + 2) * 9 + 200
     assert watch.over("up == 0", began) == []
     assert [name for name, error in watch.targets().items() if error] == []
 
 
 def missing(watch: scraping.Prometheus, since: float) -> list[str]:
     """Return what is asked for and was not there once, and what cannot be evaluated."""
-    found: set[str] = set()
-    for asked in expressions.all_asked():
-        watch.over(asked.text, since)
-        wanted = (str(one) for one in expressions.selectors(promql.parse(asked.text)))
-        found |= {f"{asked.where}: {one}" for one in wanted if not watch.over(one, since)}
-    return sorted(found)
+    names: set[str] = set()
+    for entry in expressions.all_asked():
+        watch.over(entry.text, since)
+        expected = (str(selector) for selector in expressions.selectors(promql.parse(entry.text)))
+        names |= {f"{entry.where}: {name}" for name in expected if not watch.over(name, since)}
+    return sorted(names)
 
 
 def alerts(watch: scraping.Prometheus, since: float) -> list[str]:
     """Return those that fired."""
-    found = watch.over('ALERTS{alertstate="firing"}', since)
-    return sorted({str(one["metric"]) for one in found})
+    over = watch.over('ALERTS{alertstate="firing"}', since)
+    return sorted({str(entry["metric"]) for entry in over})
 
 
-def report(watch: scraping.Prometheus, made: int, counts: tuple[float, float, float]) -> None:
+def report(watch: scraping.Prometheus, number: int, counts: tuple[float, float, float]) -> None:
     """Print the observations as a table."""
-    shown = table.Table(title=f"{made} pods in {CHURN_S:.0f} s")
+    shown = table.Table(title=f"{number} pods in {CHURN_S:.0f} s")
     for name in ("component", "targets", "series", "scrape s, 99 %"):
         shown.add_column(name)
     for component in sorted(COMPONENTS):
-        of = f'{{app_kubernetes_io_component="{component}"}}'
-        slow = f"quantile_over_time(0.99, scrape_duration_seconds{of}[{CHURN_S:.0f}s])"
+        owner = f'{{app_kubernetes_io_component="{component}"}}'
+        slow = f"quantile_over_time(0.99, scrape_duration_seconds{owner}[{CHURN_S:.0f}s])"
         shown.add_row(
             component,
-            f"{watch.number(f'count(up{of})'):.0f}",
-            f"{watch.number(f'sum(scrape_samples_scraped{of})'):.0f}",
+            f"{watch.number(f'count(up{owner})'):.0f}",
+            f"{watch.number(f'sum(scrape_samples_scraped{owner})'):.0f}",
             f"{watch.number(f'max({slow})'):.3f}",
         )
-    before, most, after = counts
+    previous, most, after = counts
     shown.add_row(
-        "all of ours", "", f"{before:.0f} before, {most:.0f} at most, {after:.0f} after", ""
+        "all of ours", "", f"{previous:.0f} before, {most:.0f} at most, {after:.0f} after", ""
     )
-    asked = [*expressions.all_asked()]
-    shown.add_row("asked for", "", f"{len(asked)} expressions", "")
+    request = [*expressions.all_asked()]
+    shown.add_row("asked for", "", f"{len(request)} expressions", "")
     console.Console(width=110).print(shown)

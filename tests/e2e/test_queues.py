@@ -59,8 +59,8 @@ def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
 
 
 def _owned(ground: playground.Playground) -> list[Raw]:
-    found = ground.kube.list(gvr.PODS, namespace=ground.namespace).items
-    return [one for one in found if one["metadata"].get("ownerReferences")]
+    items = ground.kube.list(gvr.PODS, namespace=ground.namespace).items
+    return [item for item in items if item["metadata"].get("ownerReferences")]
 
 
 _PRIORITIES = """
@@ -80,9 +80,9 @@ def a_queue(field: playground.Playground, name: str, **spec: Any) -> None:
 
 
 def a_pod(template: str = "gpu", **spec: Any) -> Raw:
-    made = playground.a_pod("any", template=template, command=SLEEP, **spec)
-    made["spec"].pop("nodeSelector")
-    return dict(made["spec"])
+    pod = playground.a_pod("any", template=template, command=SLEEP, **spec)
+    pod["spec"].pop("nodeSelector")
+    return dict(pod["spec"])
 
 
 def a_team(
@@ -109,13 +109,14 @@ def a_team(
 
 
 def running(field: playground.Playground, team: str) -> int:
-    found = field.kube.list(
+    items = field.kube.list(
         gvr.PODS, namespace=field.namespace, label_selector=f"team={team}"
     ).items
     return sum(
         1
-        for one in found
-        if one["status"].get("phase") == "Running" and not one["metadata"].get("deletionTimestamp")
+        for item in items
+        if item["status"].get("phase") == "Running"
+        and not item["metadata"].get("deletionTimestamp")
     )
 
 
@@ -124,14 +125,14 @@ def parts(field: playground.Playground, *teams: str) -> tuple[int, ...]:
 
 
 def given_twice(field: playground.Playground) -> list[Any]:
-    found = [claims.parse(one) for one in field.claims()]
+    parsed = [claims.parse(claim) for claim in field.claims()]
     devices = [
         result.device
-        for one in found
-        if one.allocation is not None
-        for result in one.allocation.results
+        for parsed in parsed
+        if parsed.allocation is not None
+        for result in parsed.allocation.results
     ]
-    return [one for one in devices if devices.count(one) > 1]
+    return [device for device in devices if devices.count(device) > 1]
 
 
 @pytest.mark.parametrize("first", ["a", "b", "both"])
@@ -184,7 +185,7 @@ def test_a_priority_gang_takes_borrowed_gpus_and_a_budget_is_respected(
     for number in range(4):
         field.running(f"gang-{number}", within_s=90)
     assert running(field, "batch") == 12
-    words = "\n".join(one["note"] for one in _events(field) if one["reason"] == "Preempted")
+    words = "\n".join(event["note"] for event in _events(field) if event["reason"] == "Preempted")
     assert f"for gang {field.namespace}/gang" in words
     assert "more than its fair share" in words
     assert given_twice(field) == []
@@ -294,7 +295,7 @@ def test_room_is_made_by_moving_pods_that_may_be_moved(
     )
 
 
-def test_who_may_not_evict_pods_may_not_have_them_evicted(
+def test_a_user_who_cannot_evict_pods_cannot_cause_evictions(
     field: playground.Playground,
 ) -> None:
     """To make Reservations is a right of its own, to name pods in one takes another."""
@@ -348,10 +349,10 @@ def test_invalid_queues_and_reservations_name_the_field_and_disturb_nothing_else
     }
     field.kube.create(gvr.RESERVATIONS, body, field.namespace)
 
-    def refused(of: gvr.Resource, name: str, namespace: str | None = None) -> str:
-        status = field.kube.get(of, name, namespace).get("status", {})
-        found = [one for one in status.get("conditions", ()) if one["type"] == "Accepted"]
-        return str(found[0]["message"]) if found and found[0]["status"] == "False" else ""
+    def refused(resource: gvr.Resource, name: str, namespace: str | None = None) -> str:
+        status = field.kube.get(resource, name, namespace).get("status", {})
+        results = [entry for entry in status.get("conditions", ()) if entry["type"] == "Accepted"]
+        return str(results[0]["message"]) if results and results[0]["status"] == "False" else ""
 
     words = playground.until(lambda: refused(gvr.QUEUES, first), 20, "the circle is told")
     assert words.startswith("spec.parent: the queue is its own ancestor")
@@ -366,18 +367,18 @@ def test_invalid_queues_and_reservations_name_the_field_and_disturb_nothing_else
 
 @pytest.mark.parametrize("name", ["two-teams", "gang", "reservation"])
 def test_the_examples_run_as_they_stand(cluster: api.Cluster, name: str) -> None:
-    one = manifest.Manifest(cluster, ROOT / "examples" / "teams" / f"{name}.yaml")
+    item = manifest.Manifest(cluster, ROOT / "examples" / "teams" / f"{name}.yaml")
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
-    wanted = {"two-teams": 4, "gang": 4, "reservation": 1}[name]
+    expected = {"two-teams": 4, "gang": 4, "reservation": 1}[name]
 
     def started() -> bool:
-        found = kube.list(gvr.PODS, namespace=one.namespace).items
+        items = kube.list(gvr.PODS, namespace=item.namespace).items
         return (
-            sum(pod["status"].get("phase") in {"Running", "Succeeded"} for pod in found) == wanted
+            sum(pod["status"].get("phase") in {"Running", "Succeeded"} for pod in items) == expected
         )
 
-    cluster.kubectl("apply", "-f", str(one.file))
+    cluster.kubectl("apply", "-f", str(item.file))
     try:
         playground.until(started, 90, f"all pods of {name} run")
     finally:
-        one.delete()
+        item.delete()

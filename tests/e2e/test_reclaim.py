@@ -1,6 +1,4 @@
-"""Tests of what a node holds for claims goes with them: while the API server is away.
-
-And without a kubelet.
+"""Tests that claims leave nothing on a node, with the API server away and without a kubelet.
 
 The API server is ended and started again, so nothing else may use the cluster meanwhile.
 """
@@ -60,7 +58,7 @@ def answers(kube: client.KubeClient) -> bool:
 def test_a_pod_that_ends_while_the_api_server_is_away_leaves_nothing_behind(
     field: playground.Playground,
 ) -> None:
-    before = kept(field)
+    previous = kept(field)
     field.create(playground.a_template("gpu"))
     on = playground.on(NODE)
     command = f"nvidia-smi -L && sleep {RUNS_S}"
@@ -70,9 +68,11 @@ def test_a_pod_that_ends_while_the_api_server_is_away_leaves_nothing_behind(
         )
     )
     field.running("ends")
-    assert len(kept(field) - before) == 2
+    assert len(kept(field) - previous) == 2
     with without_api(field):
-        playground.until(lambda: kept(field) == before, RUNS_S + ENDS_S, "record and spec are gone")
+        playground.until(
+            lambda: kept(field) == previous, RUNS_S + ENDS_S, "record and spec are gone"
+        )
         assert not answers(field.kube)
     playground.until(lambda: field.pod("ends")["status"]["phase"] == "Succeeded", 60, "it is told")
 
@@ -81,12 +81,12 @@ def test_a_pod_that_ends_while_the_api_server_is_away_leaves_nothing_behind(
 def test_a_deleted_claim_is_reclaimed_without_a_kubelet_unless_the_api_fails(
     field: playground.Playground,
 ) -> None:
-    before = kept(field)
+    previous = kept(field)
     field.create(playground.a_claim("mine"))
     field.create(playground.a_pod("pod", claims=("mine",), nodeSelector=playground.on(NODE)))
     field.running("pod")
-    of = kept(field) - before
-    assert len(of) == 2
+    names = kept(field) - previous
+    assert len(names) == 2
     (gpu,) = field.uuids("pod")
     field.cluster.kill("kubelet", NODE)
     try:
@@ -97,21 +97,23 @@ def test_a_deleted_claim_is_reclaimed_without_a_kubelet_unless_the_api_fails(
         playground.until(lambda: not field.claims(), 60, "the claim is gone")
         with without_api(field):
             time.sleep(AWAY_S)
-            assert of <= kept(field), "reclaimed without a word of the API server"
-        playground.until(lambda: not of & kept(field), RECLAIMED_S, "record and spec are gone")
+            assert names <= kept(field), "reclaimed without a word of the API server"
+        playground.until(lambda: not names & kept(field), RECLAIMED_S, "record and spec are gone")
     finally:
         field.cluster.start("kubelet", NODE)
     field.create(playground.a_claim("other"))
     field.create(playground.a_pod("next", claims=("other",), nodeSelector=playground.on(NODE)))
     field.running("next", 150)
     events = field.kube.list(gvr.EVENTS, namespace="default").items
-    told = [one["regarding"]["name"] for one in events if one["reason"] == "ClaimReclaimed"]
-    assert NODE in told
+    reported = [
+        event["regarding"]["name"] for event in events if event["reason"] == "ClaimReclaimed"
+    ]
+    assert NODE in reported
 
 
 def end_processes(machine: Path, gpu: str) -> None:
     """End the processes that hold memory of a GPU."""
-    of = machines.load(machine)
-    for one in of.board(of.find(gpu)).processes:
+    load = machines.load(machine)
+    for process in load.board(load.find(gpu)).processes:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(one.pid, signal.SIGKILL)
+            os.kill(process.pid, signal.SIGKILL)

@@ -34,9 +34,9 @@ def test_a_prepared_claim_says_so_under_the_plugins_name(field: playground.Playg
     assert field.says("mine", "Ready", "True")[1] == "Prepared"
     claim = field.claim("mine")
     (ours,) = [
-        one
-        for one in claim["metadata"]["managedFields"]
-        if one["manager"] == "ration-kubeletplugin"
+        managed_field
+        for managed_field in claim["metadata"]["managedFields"]
+        if managed_field["manager"] == "ration-kubeletplugin"
     ]
     assert (ours["operation"], ours["subresource"]) == ("Apply", "status")
     (entry,) = claim["status"]["devices"]
@@ -97,10 +97,12 @@ def test_unpreparable_pods_are_evicted_with_backoff_and_bare_pods_are_not(
         uid = field.pod("bare")["metadata"]["uid"]
         playground.until(lambda: evictions(field), 40, "a pod of the Deployment is evicted")
         time.sleep(WATCHED_S)
-        told = evictions(field)
+        messages = evictions(field)
         # At once, then after 10 s and 20 s more; the next one comes 40 s later.
-        assert 2 <= len(told) <= 4
-        assert all("ReplicaSet web-" in one and "ConfigInvalid" in one for one in told)
+        assert 2 <= len(messages) <= 4
+        assert all(
+            "ReplicaSet web-" in message and "ConfigInvalid" in message for message in messages
+        )
         assert field.pod("bare")["metadata"]["uid"] == uid
         assert field.events("bare", "PodEvicted") == []
         assert field.conditions("bare")["Ready"][:2] == ("False", "ConfigInvalid")

@@ -1,7 +1,4 @@
-"""Tests of what must survive: a killed plugin, a restarted kubelet.
-
-A controller killed between writes.
-"""
+"""Tests of a killed plugin, a restarted kubelet and a controller killed between writes."""
 
 import pytest
 
@@ -13,7 +10,7 @@ NODE = "e2e-a"
 
 def container_ids(pod: playground.Raw) -> list[tuple[str, int]]:
     statuses = pod["status"]["containerStatuses"]
-    return [(one["containerID"], one["restartCount"]) for one in statuses]
+    return [(status["containerID"], status["restartCount"]) for status in statuses]
 
 
 def specs(field: playground.Playground) -> dict[str, str]:
@@ -22,10 +19,10 @@ def specs(field: playground.Playground) -> dict[str, str]:
 
 
 def slices_of(field: playground.Playground, node: str) -> list[playground.Raw]:
-    found = field.kube.list(
+    listing = field.kube.list(
         gvr.RESOURCE_SLICES, field_selector=f"spec.nodeName={node},spec.driver=gpu.ration.dev"
     )
-    return found.items
+    return listing.items
 
 
 def registrations(field: playground.Playground) -> int:
@@ -40,7 +37,7 @@ def test_a_plugin_killed_under_running_pods_disturbs_nothing(
     on = playground.on(NODE)
     field.create(playground.a_pod("before", template="gpu", nodeSelector=on))
     ids = container_ids(field.running("before"))
-    before, slices = specs(field), slices_of(field, NODE)
+    previous, slices = specs(field), slices_of(field, NODE)
     times = registrations(field)
     field.cluster.kill("plugin", NODE)
     field.cluster.start("plugin", NODE)
@@ -49,7 +46,7 @@ def test_a_plugin_killed_under_running_pods_disturbs_nothing(
     field.create(playground.a_pod("after", template="gpu", nodeSelector=on))
     field.running("after", 100)
     assert container_ids(field.pod("before")) == ids
-    assert {name: specs(field)[name] for name in before} == before
+    assert {name: specs(field)[name] for name in previous} == previous
     assert field.uuids("after") != field.uuids("before")
     assert slices_of(field, NODE) == slices
 
@@ -59,13 +56,13 @@ def test_slices_are_back_soon_after_the_kubelet_restarted(field: playground.Play
     field.create(playground.a_template("gpu"))
     field.create(playground.a_pod("pod", template="gpu", nodeSelector=playground.on(NODE)))
     ids = container_ids(field.running("pod"))
-    uids = [one["metadata"]["uid"] for one in slices_of(field, NODE)]
+    uids = [entry["metadata"]["uid"] for entry in slices_of(field, NODE)]
     field.cluster.stop("kubelet", NODE)
     field.cluster.start("kubelet", NODE)
 
     playground.until(lambda: not slices_of(field, NODE), 40, "the kubelet wipes the slices")
     playground.until(lambda: slices_of(field, NODE), 10, "the plugin publishes them again")
-    assert [one["metadata"]["uid"] for one in slices_of(field, NODE)] != uids
+    assert [entry["metadata"]["uid"] for entry in slices_of(field, NODE)] != uids
     assert container_ids(field.pod("pod")) == ids
 
 

@@ -41,10 +41,10 @@ class World:
 
     def slice_of(self, node: str) -> Raw:
         """The first slice that a node publishes, as it is now."""
-        found = self.field.kube.list(
+        items = self.field.kube.list(
             gvr.RESOURCE_SLICES, field_selector=f"spec.nodeName={node}"
         ).items
-        return min(found, key=lambda one: str(one["metadata"]["name"]))
+        return min(items, key=lambda entry: str(entry["metadata"]["name"]))
 
     def own(self, **spec: object) -> Raw:
         """A slice that A may make, but for what is given otherwise; None leaves a field out."""
@@ -98,11 +98,11 @@ def write(field: playground.Playground, name: str, status: Raw) -> None:
     field.kube.patch(kind, name, body, namespace=field.namespace, subresource="status")
 
 
-def changed(found: Raw, **spec: object) -> Raw:
+def changed(result: Raw, **spec: object) -> Raw:
     """A slice with other fields in its spec; None takes one away."""
-    made = copy.deepcopy(found)
-    made["spec"] = {k: v for k, v in {**made["spec"], **spec}.items() if v is not None}
-    return made
+    copied = copy.deepcopy(result)
+    copied["spec"] = {k: v for k, v in {**copied["spec"], **spec}.items() if v is not None}
+    return copied
 
 
 # Slices
@@ -123,8 +123,8 @@ def test_the_token_of_a_node_makes_changes_and_deletes_its_own_slices(world: Wor
 
 
 def names_of(world: World) -> str:
-    found = world.field.kube.list(gvr.RESOURCE_SLICES).items
-    return " ".join(one["metadata"]["name"] for one in found)
+    items = world.field.kube.list(gvr.RESOURCE_SLICES).items
+    return " ".join(item["metadata"]["name"] for item in items)
 
 
 PATCHES: dict[str, tuple[PatchType, object]] = {
@@ -146,18 +146,18 @@ PATCHES: dict[str, tuple[PatchType, object]] = {
 
 
 def test_no_verb_changes_the_slice_of_another_node(world: World) -> None:
-    before = world.slice_of(world.b)
-    name = before["metadata"]["name"]
+    previous = world.slice_of(world.b)
+    name = previous["metadata"]["name"]
     path = gvr.RESOURCE_SLICES.path(name=name)
-    pool = {**before["spec"]["pool"], "generation": 99}
-    world.of_a.is_refused(Call("PUT", path, changed(before, pool=pool)), NOT_MINE)
+    pool = {**previous["spec"]["pool"], "generation": 99}
+    world.of_a.is_refused(Call("PUT", path, changed(previous, pool=pool)), NOT_MINE)
     world.of_a.is_refused(Call("DELETE", path), NOT_MINE)
     world.of_a.is_refused(Call("DELETE", SLICES), "cannot deletecollection resource")
     for kind, body in PATCHES.values():
         if isinstance(body, dict):
             body = {**body, "metadata": {"name": name}}  # noqa: PLW2901 - as apply wants it
         world.of_a.is_refused(patch(path, body, kind), "cannot patch resource")
-    assert world.slice_of(world.b) == before
+    assert world.slice_of(world.b) == previous
 
 
 NEW: dict[str, tuple[Callable[[World], Raw], str]] = {
@@ -191,8 +191,8 @@ NEW: dict[str, tuple[Callable[[World], Raw], str]] = {
 def test_no_slice_is_made_that_is_not_of_its_own_node_driver_and_pool(
     world: World, case: str
 ) -> None:
-    make, words = NEW[case]
-    body = make(world)
+    built, words = NEW[case]
+    body = built(world)
     world.of_a.is_refused(Call("POST", SLICES, body), words)
     world.field.kube.create(gvr.RESOURCE_SLICES, body)  # it was no mistake in the slice
     world.field.kube.delete(gvr.RESOURCE_SLICES, body["metadata"]["name"])
@@ -208,22 +208,22 @@ def test_no_slice_takes_a_name_that_another_node_may_need(world: World, name: st
 def test_a_slice_is_not_moved_to_another_node_nor_from_it_nor_to_all(world: World) -> None:
     mine, theirs = world.slice_of(world.a), world.slice_of(world.b)
     immutable = "field is immutable"
-    for found, spec in (
+    for result, spec in (
         (mine, {"nodeName": world.b}),
         (mine, {"nodeName": None, "allNodes": True}),
         (mine, {"driver": OTHERS}),
         (theirs, {"nodeName": world.a}),
         (theirs, {"nodeName": world.a, "pool": mine["spec"]["pool"]}),
     ):
-        path = gvr.RESOURCE_SLICES.path(name=found["metadata"]["name"])
-        world.of_a.is_refused(Call("PUT", path, changed(found, **spec)), immutable, NOT_MINE)
+        path = gvr.RESOURCE_SLICES.path(name=result["metadata"]["name"])
+        world.of_a.is_refused(Call("PUT", path, changed(result, **spec)), immutable, NOT_MINE)
 
 
 def test_a_token_without_a_node_writes_no_slice(world: World) -> None:
     for name in (world.a, world.b):
-        found = world.slice_of(name)
-        path = gvr.RESOURCE_SLICES.path(name=found["metadata"]["name"])
-        world.of_none.is_refused(Call("PUT", path, found), NOT_MINE)
+        slice_of = world.slice_of(name)
+        path = gvr.RESOURCE_SLICES.path(name=slice_of["metadata"]["name"])
+        world.of_none.is_refused(Call("PUT", path, slice_of), NOT_MINE)
         world.of_none.is_refused(Call("DELETE", path), NOT_MINE)
     world.of_none.is_refused(Call("POST", SLICES, world.own()), NOT_MINE)
     unnamed = world.own(nodeName=None, allNodes=True)
@@ -263,50 +263,50 @@ def by_every_patch(world: World, name: str, status: Raw) -> Iterator[Call]:
 
 
 def test_a_node_token_can_write_the_status_of_a_claim_on_that_node(world: World) -> None:
-    said = devices(world, "here", "said by hand")
-    calls = by_every_patch(world, "here", {"devices": said})
+    statement = devices(world, "here", "said by hand")
+    calls = by_every_patch(world, "here", {"devices": statement})
     kinds = {}
     for call in calls:
         if call.kind == PatchType.STRATEGIC.value:  # replaces the allocation too
-            call = patch(call.path, {"status": {"devices": said}}, PatchType.STRATEGIC)  # noqa: PLW2901
+            call = patch(call.path, {"status": {"devices": statement}}, PatchType.STRATEGIC)  # noqa: PLW2901
         answer = world.of_a.asks(call)
         kinds[call.kind] = answer["status"]["devices"][0]["conditions"][0]["message"]
     assert kinds == {kind.value: "said by hand" for kind in PatchType}
 
 
 def test_no_verb_writes_the_status_of_a_claim_on_another_node(world: World) -> None:
-    before = world.field.claim("there")
-    for one in (world.of_a, world.of_none):
+    previous = world.field.claim("there")
+    for item in (world.of_a, world.of_none):
         for call in by_every_patch(world, "there", {"devices": devices(world, "there")}):
-            one.is_refused(call, "arbitrary-node:patch", "resourceclaims/binding")
+            item.is_refused(call, "arbitrary-node:patch", "resourceclaims/binding")
         for call in by_every_patch(world, "there", {"devices": None}):
-            one.is_refused(call, "arbitrary-node:patch", "resourceclaims/binding")
-        body = {**before, "status": {**before["status"], "devices": devices(world, "there")}}
-        one.is_refused(Call("PUT", world.claim_path("there"), body), "cannot update resource")
-    assert world.field.claim("there") == before
+            item.is_refused(call, "arbitrary-node:patch", "resourceclaims/binding")
+        body = {**previous, "status": {**previous["status"], "devices": devices(world, "there")}}
+        item.is_refused(Call("PUT", world.claim_path("there"), body), "cannot update resource")
+    assert world.field.claim("there") == previous
 
 
-def test_of_anothers_claim_not_even_what_the_server_lets_pass_is_changed(world: World) -> None:
-    for one, claims in ((world.of_a, ("there", "others")), (world.of_none, ("here", "there"))):
+def test_a_node_changes_nothing_of_claims_on_other_nodes(world: World) -> None:
+    for item, claims in ((world.of_a, ("there", "others")), (world.of_none, ("here", "there"))):
         for name in claims:
-            before = world.field.claim(name)
-            assert before["metadata"]["managedFields"]
+            previous = world.field.claim(name)
+            assert previous["metadata"]["managedFields"]
             bodies: tuple[Raw, ...] = ({"metadata": {"managedFields": [{}]}}, {})
             for body in bodies:
                 call = patch(world.claim_path(name), body, PatchType.MERGE)
-                one.is_refused(call, NOT_MY_CLAIM)
-            assert world.field.claim(name) == before
+                item.is_refused(call, NOT_MY_CLAIM)
+            assert world.field.claim(name) == previous
 
 
 @pytest.mark.parametrize("name", ["here", "there", "others"])
 def test_no_verb_changes_who_has_a_claims_devices(world: World, name: str) -> None:
-    before = world.field.claim(name)
+    previous = world.field.claim(name)
     elsewhere = allocation(names.DRIVER, world.b)
     consumer = {"resource": "pods", "name": "x", "uid": "6f0c0a39-0000-4000-8000-000000000000"}
     for status in ({"allocation": elsewhere}, {"allocation": None}, {"reservedFor": [consumer]}):
         for call in by_every_patch(world, name, status):
             world.of_a.is_refused(call, "resourceclaims/binding")
-    assert world.field.claim(name)["status"] == before["status"]
+    assert world.field.claim(name)["status"] == previous["status"]
 
 
 def test_nothing_is_said_of_the_devices_of_another_driver(world: World) -> None:
@@ -356,9 +356,9 @@ def test_a_claim_itself_is_not_changed_nor_deleted_on_its_own_node_either(
 
 def test_a_plugins_token_reads_no_pods_or_secrets_and_gets_no_other_token(world: World) -> None:
     accounts = f"/api/v1/namespaces/{thief.NAMESPACE}/serviceaccounts"
-    wanted = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    expected = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     for account in (ACCOUNT, "ration-controller"):
-        call = Call("POST", f"{accounts}/{account}/token", wanted)
+        call = Call("POST", f"{accounts}/{account}/token", expected)
         world.of_a.is_refused(call, "cannot create resource")
     for kind in (gvr.PODS, gvr.SECRETS, gvr.LEASES, gvr.NODES):
         world.of_a.is_refused(Call("GET", kind.path(thief.NAMESPACE)), "cannot list resource")
@@ -368,11 +368,12 @@ def test_a_plugins_token_reads_no_pods_or_secrets_and_gets_no_other_token(world:
 # The controller and the webhook
 
 
-def test_of_a_node_the_controller_writes_its_condition_and_nothing_else(world: World) -> None:
+def test_the_controller_writes_only_the_condition_of_a_node(world: World) -> None:
     controller = world.of_controller
     path = gvr.NODES.path(name=world.a, subresource="status")
-    at = "2026-11-22T00:00:00Z"
-    words = {"reason": "Thief", "message": "", "lastHeartbeatTime": at, "lastTransitionTime": at}
+    time = "2026-11-22T00:00:00Z"
+    words = {"reason": "Thief", "message": ""}
+    words |= {"lastHeartbeatTime": time, "lastTransitionTime": time}
 
     def condition(kind: str, status: str) -> Raw:
         return {"status": {"conditions": [{"type": kind, "status": status, **words}]}}
@@ -397,14 +398,14 @@ def test_of_a_node_the_controller_writes_its_condition_and_nothing_else(world: W
     assert controller.asks(patch(path, mine, PatchType.STRATEGIC))["metadata"]["name"] == world.a
 
 
-def test_of_a_pods_status_the_controller_writes_why_it_waits_and_nothing_else(world: World) -> None:
+def test_the_controller_writes_only_the_pending_condition_of_a_pod(world: World) -> None:
     controller, field = world.of_controller, world.field
     field.create(playground.a_pod("idle", command="exec sleep 3600"))
     path = gvr.PODS.path(field.namespace, "idle", "status")
     spec = field.kube.get(gvr.LEASES, "ration-controller", thief.NAMESPACE)["spec"]
     leads = f"ration-controller/{spec['holderIdentity']}/{spec['leaseTransitions']}"
-    at = "2026-11-22T00:00:00Z"
-    words = {"reason": "Thief", "message": "", "lastTransitionTime": at}
+    time = "2026-11-22T00:00:00Z"
+    words = {"reason": "Thief", "message": "", "lastTransitionTime": time}
 
     def condition(kind: str) -> Raw:
         return {"status": {"conditions": [{"type": kind, "status": "False", **words}]}}
@@ -428,7 +429,7 @@ def test_of_a_pods_status_the_controller_writes_why_it_waits_and_nothing_else(wo
 
 
 @pytest.mark.parametrize("kind", [gvr.VALIDATING_WEBHOOKS, gvr.MUTATING_WEBHOOKS])
-def test_of_its_configurations_the_webhook_writes_whom_to_believe_and_nothing_else(
+def test_the_webhook_writes_only_the_ca_bundle_of_its_configurations(
     world: World, kind: gvr.Resource
 ) -> None:
     path = kind.path(name="ration-admission")
@@ -459,7 +460,7 @@ def test_of_its_configurations_the_webhook_writes_whom_to_believe_and_nothing_el
 
 
 @pytest.mark.parametrize("kind", ["Opaque", "kubernetes.io/service-account-token"])
-def test_of_secrets_the_webhook_makes_none_but_its_certificates(world: World, kind: str) -> None:
+def test_the_webhook_creates_no_secret_but_its_certificates(world: World, kind: str) -> None:
     account = {"kubernetes.io/service-account.name": "ration-controller"}
     meta = {"name": "mine", "annotations": account}
     body = {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": meta}
@@ -480,16 +481,16 @@ def test_reservations_and_what_queues_have_are_written_by_the_lease_holder_only(
     try:
         of_queue = gvr.QUEUES.path(name=queue["metadata"]["name"])
         label = {"metadata": {"labels": {"a": "b"}}}
-        merge = PatchType.MERGE
-        controller.is_refused(patch(of_queue, label, merge), "cannot patch resource")
+        merged = PatchType.MERGE
+        controller.is_refused(patch(of_queue, label, merged), "cannot patch resource")
         controller.is_refused(Call("DELETE", of_queue), "cannot delete resource")
         whole = gvr.RESERVATIONS.path(namespace)
-        one = gvr.RESERVATIONS.path(namespace, "mine")
-        controller.is_refused(patch(one, label, merge), "cannot patch resource")
+        path = gvr.RESERVATIONS.path(namespace, "mine")
+        controller.is_refused(patch(path, label, merged), "cannot patch resource")
         for call in (
             Call("POST", whole, {**mine, "metadata": {"name": "another"}}),
-            patch(f"{one}/status", {"status": {"message": "a"}}, merge),
-            patch(f"{of_queue}/status", {"status": {"used": "a"}}, merge),
+            patch(f"{path}/status", {"status": {"message": "a"}}, merged),
+            patch(f"{of_queue}/status", {"status": {"used": "a"}}, merged),
         ):
             controller.is_refused(call, "does not hold the Lease")
     finally:

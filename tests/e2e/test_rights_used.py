@@ -81,10 +81,10 @@ def the_lease_and_the_secret_come_back(field: playground.Playground) -> None:
         field.cluster.kubectl("delete", "lease", name, "-n", helm.NAMESPACE)
 
         def held(name: str = name) -> bool:
-            found = field.kube.list(gvr.LEASES, namespace=helm.NAMESPACE).items
+            items = field.kube.list(gvr.LEASES, namespace=helm.NAMESPACE).items
             return any(
-                one["metadata"]["name"] == name and one["spec"].get("holderIdentity")
-                for one in found
+                item["metadata"]["name"] == name and item["spec"].get("holderIdentity")
+                for item in items
             )
 
         playground.until(held, 60, f"Lease {name} is there again")
@@ -109,8 +109,8 @@ def a_left_over_slice_goes(field: playground.Playground, node: str) -> None:
     field.kube.create(gvr.RESOURCE_SLICES, {"metadata": {"name": "left-over"}, "spec": spec})
 
     def gone() -> bool:
-        found = field.kube.list(gvr.RESOURCE_SLICES).items
-        return all(one["metadata"]["name"] != "left-over" for one in found)
+        items = field.kube.list(gvr.RESOURCE_SLICES).items
+        return all(item["metadata"]["name"] != "left-over" for item in items)
 
     playground.until(gone, 20, "the left-over slice is deleted")
 
@@ -141,8 +141,10 @@ def what_happens_again_is_counted_on(field: playground.Playground) -> None:
     """Events: patch, by the plugin and by the controller."""
 
     def counted(reporter: str) -> bool:
-        found = field.kube.list(gvr.EVENTS).items
-        return any(one.get("series") for one in found if one.get("reportingController") == reporter)
+        items = field.kube.list(gvr.EVENTS).items
+        return any(
+            item.get("series") for item in items if item.get("reportingController") == reporter
+        )
 
     for reporter in ("ration-kubeletplugin", "ration-controller"):
         playground.until(functools.partial(counted, reporter), 30, f"{reporter} counts on")
@@ -160,8 +162,8 @@ def a_gpu_is_lost_twice(field: playground.Playground, node: str) -> None:
 
     uuid = next(
         device["attributes"]["uuid"]["string"]
-        for one in slices()
-        for device in one["spec"].get("devices", ())
+        for slice_ in slices()
+        for device in slice_["spec"].get("devices", ())
         if "uuid" in device["attributes"]
     )
     base = field.cluster.node_dir(node) / "gpu"
@@ -251,19 +253,22 @@ def a_pod_beyond_its_share_is_evicted(field: playground.Playground) -> None:
     deployments.apply(field, deployments.a_deployment("shared", node))
 
     def prepared() -> str:
-        found = [one for one in field.claims() if one["metadata"]["name"].startswith("web-")]
+        results = [
+            claim for claim in field.claims() if claim["metadata"]["name"].startswith("web-")
+        ]
         entries = {
-            one["metadata"]["name"]: one.get("status", {}).get("devices", []) for one in found
+            result["metadata"]["name"]: result.get("status", {}).get("devices", [])
+            for result in results
         }
-        said = (name for name, has in entries.items() if any(e.get("conditions") for e in has))
-        return str(next(said, ""))
+        statement = (name for name, has in entries.items() if any(e.get("conditions") for e in has))
+        return str(next(statement, ""))
 
     try:
         name = playground.until(prepared, 60, "the Deployment's claim is prepared")
         (entry,) = field.claim(name)["status"]["devices"]
         words = {"reason": "OverShare", "message": "by hand"}
-        at = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
-        entry["conditions"].append({"type": SHARE, "status": "False", **words, **at})
+        position = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+        entry["conditions"].append({"type": SHARE, "status": "False", **words, **position})
         field.kube.patch(
             gvr.RESOURCE_CLAIMS,
             name,
@@ -284,7 +289,7 @@ def a_template_is_made_and_marked(field: playground.Playground) -> str:
     field.delete_pod("converted")
     playground.until(lambda: age_s(field, template) > 16, 30, "some seconds go by")
     release.converted(field)
-    used = {one["metadata"]["name"]: one for one in listed(field)}[template]
+    used = {entry["metadata"]["name"]: entry for entry in listed(field)}[template]
     assert names.LAST_USED in used["metadata"]["annotations"]
     field.delete_pod("converted")
     return template
@@ -301,12 +306,12 @@ def listed(field: playground.Playground) -> list[playground.Raw]:
 
 
 def made(field: playground.Playground) -> list[str]:
-    return [one["metadata"]["name"] for one in listed(field)]
+    return [entry["metadata"]["name"] for entry in listed(field)]
 
 
 def age_s(field: playground.Playground, template: str) -> float:
-    found = {one["metadata"]["name"]: one for one in listed(field)}[template]
-    since = dt.datetime.fromisoformat(found["metadata"]["creationTimestamp"])
+    result = {entry["metadata"]["name"]: entry for entry in listed(field)}[template]
+    since = dt.datetime.fromisoformat(result["metadata"]["creationTimestamp"])
     return (clock.SystemClock().now() - since).total_seconds()
 
 
@@ -331,9 +336,9 @@ def a_pod_that_waits_in_vain_is_told(field: playground.Playground) -> None:
 
     def converts() -> bool:
         release.converted(field)
-        found = field.pod("converted")["metadata"].get("labels", {})
+        result = field.pod("converted")["metadata"].get("labels", {})
         field.delete_pod("converted")
-        return "ration.dev/converted" in found
+        return "ration.dev/converted" in result
 
     playground.until(converts, 20, "the webhook knows that the label has gone")
 
@@ -415,8 +420,8 @@ def it_is_uninstalled(field: playground.Playground, node: str) -> None:
 
 
 def waits(field: playground.Playground, name: str) -> bool:
-    found = field.pod(name)["status"].get("conditions") or ()
-    return any(one["type"] == names.CONDITION_ALLOCATED for one in found)
+    result = field.pod(name)["status"].get("conditions") or ()
+    return any(entry["type"] == names.CONDITION_ALLOCATED for entry in result)
 
 
 def test_every_right_is_used_and_no_request_lacks_one(
@@ -427,7 +432,7 @@ def test_every_right_is_used_and_no_request_lacks_one(
     leaving = f"system:serviceaccount:{helm.NAMESPACE}:ration-leave"
     accounts = {user.rpartition(":")[2] for user in granted}
     assert accounts == {
-        f"ration-{one}" for one in ("admission", "controller", "kubeletplugin", "leave")
+        f"ration-{entry}" for entry in ("admission", "controller", "kubeletplugin", "leave")
     }
     a_verdict_reads_a_claim(field)
     template = a_template_is_made_and_marked(field)
@@ -445,18 +450,18 @@ def test_every_right_is_used_and_no_request_lacks_one(
     shapes_used.a_node_is_asked_for_until_nobody_needs_it(field)
     a_template_is_swept(field, template)
     a_pod_that_waits_in_vain_is_told(field)
-    told = usage(cluster, granted)
-    assert {user: one.refused for user, one in told.items() if one.refused} == {}
+    usages = usage(cluster, granted)
+    assert {user: item.refused for user, item in usages.items() if item.refused} == {}
 
     it_is_uninstalled(field, first)  # pods outlive their roles by a moment, and are refused
-    told = usage(cluster, granted)
-    unused = {user: sorted(map(str, one.unused)) for user, one in told.items() if one.unused}
-    assert unused == {}, "\n".join(one for found in unused.values() for one in found)
-    assert told[leaving].refused == ()
+    usages = usage(cluster, granted)
+    unused = {user: sorted(map(str, item.unused)) for user, item in usages.items() if item.unused}
+    assert unused == {}, "\n".join(text for texts in unused.values() for text in texts)
+    assert usages[leaving].refused == ()
 
 
 def usage(
     cluster: api.Cluster, granted: dict[str, frozenset[rights.Right]]
 ) -> dict[str, rights.Usage]:
-    ours = (one for one in cluster.audited() if one["userAgent"] != thief.AGENT)
+    ours = (entry for entry in cluster.audited() if entry["userAgent"] != thief.AGENT)
     return rights.usage(granted, rights.requests(ours))

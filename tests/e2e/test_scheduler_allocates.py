@@ -32,7 +32,9 @@ def test_pods_run_with_gpus_that_kube_scheduler_chose(
         field.running(name)
     assert field.uuids("one") != field.uuids("two")
     for claim in field.claims():
-        managers = {one["manager"] for one in claim["metadata"]["managedFields"]}
+        managers = {
+            managed_field["manager"] for managed_field in claim["metadata"]["managedFields"]
+        }
         assert not any(manager.startswith("ration-controller") for manager in managers)
     for name in ("one", "two"):
         field.delete_pod(name)

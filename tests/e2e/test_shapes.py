@@ -41,9 +41,9 @@ def cluster() -> Iterator[api.Cluster]:
     hack("up", "--nodes", "1", "--machine", "hgx-h100", "--driver", "pods")
     try:
         configure()
-        found = api.Cluster.load(ROOT)
-        found.add_node(A100, machine="dgx-a100")
-        yield found
+        load = api.Cluster.load(ROOT)
+        load.add_node(A100, machine="dgx-a100")
+        yield load
     finally:
         hack("down")
 
@@ -51,12 +51,12 @@ def cluster() -> Iterator[api.Cluster]:
 @contextlib.contextmanager
 def applied(cluster: api.Cluster, file: Path) -> Iterator[manifest.Manifest]:
     """A manifest, until the block ends."""
-    one = manifest.Manifest(cluster, file)
+    item = manifest.Manifest(cluster, file)
     try:
-        one.apply()
-        yield one
+        item.apply()
+        yield item
     finally:
-        one.delete()
+        item.delete()
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +64,11 @@ def published(cluster: api.Cluster) -> promises.Published:
     """The attributes of every device of the first two nodes, by node and name."""
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
     return {
-        (one["spec"]["pool"]["name"], device["name"]): {
+        (item["spec"]["pool"]["name"], device["name"]): {
             name: next(iter(value.values())) for name, value in device["attributes"].items()
         }
-        for one in kube.list(gvr.RESOURCE_SLICES).items
-        for device in one["spec"].get("devices", ())
+        for item in kube.list(gvr.RESOURCE_SLICES).items
+        for device in item["spec"].get("devices", ())
     }
 
 
@@ -78,23 +78,25 @@ def test_a_shape_runs_and_gets_what_its_head_promises(
 ) -> None:
     with applied(cluster, file) as shape:
         pods = shape.settled()
-        given = {name: shape.told(name) for name in pods}
+        fields = {name: shape.told(name) for name in pods}
         for name, pod in pods.items():
-            told = given[name]
-            assert told.node == pod["spec"]["nodeName"]
-            assert len(told.why.split()) > 2, told.why
-            attributes = [published[told.node, one.name] for one in told.devices]
-            owners = {one.get("parentUUID") or one["uuid"] for one in attributes}
+            reported = fields[name]
+            assert reported.node == pod["spec"]["nodeName"]
+            assert len(reported.why.split()) > 2, reported.why
+            attributes = [published[reported.node, device.name] for device in reported.devices]
+            owners = {attribute.get("parentUUID") or attribute["uuid"] for attribute in attributes}
             seen = {
-                uuid for one in manifest.containers(pod) for uuid in promises.gpus(shape, name, one)
+                uuid
+                for container in manifest.containers(pod)
+                for uuid in promises.gpus(shape, name, container)
             }
             assert seen == owners
         promise = promises.PROMISES.get(file.stem)
         if promise is not None:
-            promise(shape, given, published)
+            promise(shape, fields, published)
 
 
-def test_what_is_second_and_third_best_is_given_where_the_better_is_taken(
+def test_lower_alternatives_are_allocated_when_better_ones_are_taken(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
     """A corner of one GPU keeps it from being had whole, and leaves room for a part of it."""
@@ -129,8 +131,8 @@ def occupy(field: playground.Playground, node: str, *claims: str, **pod: Any) ->
 def test_parts_by_need_are_of_the_kind_that_isolates_enough(cluster: api.Cluster) -> None:
     with applied(cluster, BY_NEED) as example:
         pods = example.settled()
-        given = {name: example.told(name) for name in pods}
-        kinds = {name: [one.kind for one in told.devices] for name, told in given.items()}
+        fields = {name: example.told(name) for name in pods}
+        kinds = {name: [device.kind for device in entry.devices] for name, entry in fields.items()}
         assert kinds["inference"] == ["mps"]
         assert kinds["tenant"] == ["mig"]
         assert kinds["notebook"] in (["mps"], ["time-slicing"])
@@ -138,25 +140,25 @@ def test_parts_by_need_are_of_the_kind_that_isolates_enough(cluster: api.Cluster
         assert limits["devices"][0]["limit"] == 20 * GIB
         assert limits["mps"]["threadPercentage"] == 40
         apart = example.sees("tenant", "main")["devices"]
-        assert [one["uuid"][:4] for one in apart] == ["MIG-"]
+        assert [entry["uuid"][:4] for entry in apart] == ["MIG-"]
         assert apart[0]["allocated"] >= 19 * GIB
 
 
-def test_where_kube_scheduler_allocates_a_part_by_need_is_a_mig_device(
+def test_under_kube_scheduler_a_part_by_need_is_a_mig_device(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
     """Though shares are published there too, and would take less."""
     mine = {"ration.dev/allocator": "scheduler"}
     cluster.add_node(THEIRS, allocator="scheduler", labels=mine, taints=(playground.TAINT,))
     shares = playground.until(lambda: shared_faces(field, THEIRS), 60, "shares are published")
-    assert {one["allocator"]["string"] for one in shares} == {"scheduler"}
+    assert {share["allocator"]["string"] for share in shares} == {"scheduler"}
     for isolation in ("hardware", "limits", "none"):
         field.create(by_need(isolation))
     occupy(field, THEIRS, "hardware", "limits", "none")
     for isolation in ("hardware", "limits", "none"):
-        found = field.device_of(isolation)
-        assert found is not None
-        assert (found[0], manifest.Given(found[1], {}).kind) == (THEIRS, "mig")
+        device = field.device_of(isolation)
+        assert device is not None
+        assert (device[0], manifest.Given(device[1], {}).kind) == (THEIRS, "mig")
         assert field.events(isolation, "Allocated") == []
 
 
@@ -178,9 +180,9 @@ def shared_faces(field: playground.Playground, node: str) -> list[Any]:
     """The attributes of what is shared of a node."""
     return [
         device["attributes"]
-        for one in field.kube.list(gvr.RESOURCE_SLICES).items
-        if one["spec"].get("nodeName") == node
-        for device in one["spec"].get("devices", ())
+        for item in field.kube.list(gvr.RESOURCE_SLICES).items
+        if item["spec"].get("nodeName") == node
+        for device in item["spec"].get("devices", ())
         if device["attributes"]["type"]["string"] == "gpu-share"
     ]
 
@@ -191,9 +193,9 @@ def configure(*values: str) -> None:
     kube-scheduler may share GPUs, too, where it allocates: that it does not is to be seen.
     """
     always = ("controller.replicas=1", "kubeletPlugin.shareDomain=cluster")
-    chart.install(WHERE, *(f"--set={one}" for one in (*always, *values)))
-    of = ("-n", helm.NAMESPACE, "-l", "app.kubernetes.io/component=controller")
-    query = ("get", "pods", *of, "--output=name")
+    chart.install(WHERE, *(f"--set={name}" for name in (*always, *values)))
+    pair = ("-n", helm.NAMESPACE, "-l", "app.kubernetes.io/component=controller")
+    query = ("get", "pods", *pair, "--output=name")
     running = api.Cluster.load(ROOT)
     playground.until(lambda: len(running.kubectl(*query).split()) == 1, 60, "one controller runs")
 
@@ -248,13 +250,13 @@ def test_the_policies_in_the_charts_values_decide_and_the_event_says_so(
     for name in (PLAIN, BRIDGED):
         field.create(playground.a_claim(name))
         occupy(field, name, name)
-    told = ask(field, "pair", 2)
-    assert (told.node, [one.name for one in told.devices]) == pair
-    assert why in told.why
+    reported = ask(field, "pair", 2)
+    assert (reported.node, [device.name for device in reported.devices]) == pair
+    assert why in reported.why
     field.delete_pod("pair")
-    found = [ask(field, name, 1) for name in ("one", "two")]
-    assert [one.node for one in found] == singles
-    assert all(each in one.why for one in found)
+    asks = [ask(field, name, 1) for name in ("one", "two")]
+    assert [entry.node for entry in asks] == singles
+    assert all(each in entry.why for entry in asks)
 
 
 def ask(field: playground.Playground, name: str, count: int) -> manifest.Told:

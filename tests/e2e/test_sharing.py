@@ -24,22 +24,20 @@ def node(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[str]:
 
 
 def configuration(field: playground.Playground, others: Iterable[str]) -> Any:
-    """Return what nobody touched meanwhile: the node, the plugin's process.
-
-    And the other GPUs' pods.
-    """
-    found = field.kube.get(gvr.NODES, NODE)
-    spec = (found["metadata"]["labels"], found["spec"])
+    """Return the state that must not change: node, plugin process, pods of other GPUs."""
+    result = field.kube.get(gvr.NODES, NODE)
+    spec = (result["metadata"]["labels"], result["spec"])
     containers = {
-        name: [one["containerID"] for one in field.pod(name)["status"]["containerStatuses"]]
+        name: [
+            container_status["containerID"]
+            for container_status in field.pod(name)["status"]["containerStatuses"]
+        ]
         for name in others
     }
     return spec, field.cluster.pid("plugin", NODE), field.cluster.pid("mps", NODE), containers
 
 
-def test_one_gpu_serves_every_mode_one_after_another(
-    field: playground.Playground, node: str
-) -> None:
+def test_a_gpu_serves_every_mode_in_turn(field: playground.Playground, node: str) -> None:
     gpu = one_gpu.OneGpu(field, node)
     others = {
         "part": (one_gpu.OneGpu(field, node, 1), one_gpu.A_PART),
@@ -50,13 +48,13 @@ def test_one_gpu_serves_every_mode_one_after_another(
         other.ask(name, mode)
     for name, (other, _) in others.items():
         other.sees(name)
-    before = configuration(field, others)
+    previous = configuration(field, others)
     for serve in (serve_whole, serve_shares, serve_parts, serve_turns):
         serve(gpu)
         gpu.free()
         board = gpu.board()
         assert (board.compute_mode, board.timeslice, board.instances) == (0, 0, [])
-    assert configuration(field, others) == before
+    assert configuration(field, others) == previous
     for other, _ in others.values():
         other.free()
 
@@ -64,7 +62,7 @@ def test_one_gpu_serves_every_mode_one_after_another(
 def serve_whole(gpu: one_gpu.OneGpu) -> None:
     gpu.ask("whole", one_gpu.WHOLE)
     seen = gpu.sees("whole")
-    assert [one["uuid"] for one in seen["devices"]] == [gpu.uuid]
+    assert [device["uuid"] for device in seen["devices"]] == [gpu.uuid]
     assert seen["devices"][0]["limit"] is None
     assert seen["mps"] is None
 
@@ -92,8 +90,8 @@ def serve_parts(gpu: one_gpu.OneGpu) -> None:
     for name, profile in profiles.items():
         gpu.ask(name, f'$.type == "mig" && $.profile == "{profile}"')
     parts = {name: gpu.sees(name)["devices"][0] for name in profiles}
-    assert len({one["uuid"] for one in parts.values()}) == 3
-    assert all(one["uuid"].startswith("MIG-") for one in parts.values())
+    assert len({part["uuid"] for part in parts.values()}) == 3
+    assert all(part["uuid"].startswith("MIG-") for part in parts.values())
     assert parts["one"]["total"] < parts["two"]["total"] < parts["three"]["total"]
 
 
@@ -110,9 +108,9 @@ def serve_turns(gpu: one_gpu.OneGpu) -> None:
     for name in ("x", "y"):
         gpu.field.running(name)
     assert gpu.board().timeslice == 3
-    told = gpu.field.cluster.kubectl("logs", "-n", gpu.field.namespace, "x")
-    assert f"memory={16 * GIB}," in told
-    newest = json.loads(next(line for line in told.splitlines() if line.startswith("{")))
+    output = gpu.field.cluster.kubectl("logs", "-n", gpu.field.namespace, "x")
+    assert f"memory={16 * GIB}," in output
+    newest = json.loads(next(line for line in output.splitlines() if line.startswith("{")))
     attributes = newest["requests"][0]["devices"][0]["attributes"]
     assert attributes["memory"] == {"int": 16 * GIB}
     assert attributes["uuid"] == {"string": gpu.uuid}
@@ -153,20 +151,20 @@ def test_two_clients_of_one_container_are_summed_and_reported(
 
     field.running("pair")
     clients = playground.until(both, 20, "both clients say what they have")
-    for one in clients:  # each is within the limit that binds it
-        assert (one["allocated"], one["devices"][0]["limit"]) == (15 * GIB, 20 * GIB)
-        assert one["refused"] is None
-    (told,) = field.told("pair", "ShareExceeded")
-    assert f"uses 30.0 GiB of {gpu.uuid}, was given 20.0 GiB" in told
-    assert f"of pod {field.namespace}/pair" in told
-    for one in clients:
-        assert f"{one['pid']} (15.0 GiB)" in told
+    for entry in clients:  # each is within the limit that binds it
+        assert (entry["allocated"], entry["devices"][0]["limit"]) == (15 * GIB, 20 * GIB)
+        assert entry["refused"] is None
+    (message,) = field.told("pair", "ShareExceeded")
+    assert f"uses 30.0 GiB of {gpu.uuid}, was given 20.0 GiB" in message
+    assert f"of pod {field.namespace}/pair" in message
+    for entry in clients:
+        assert f"{entry['pid']} (15.0 GiB)" in message
     _, reason, words = field.says("pair", "WithinShare", "False")
-    assert (reason, words in told) == ("ShareExceeded", True)
-    (kept,) = field.told("pair", "ShareKept", 30)
+    assert (reason, words in message) == ("ShareExceeded", True)
+    (retained,) = field.told("pair", "ShareKept", 30)
     assert field.says("pair", "WithinShare", "True")[1] == "ShareKept"
     assert field.conditions("pair").keys() == {"Ready", "WithinShare"}
-    assert "uses 15.0 GiB" in kept
+    assert "uses 15.0 GiB" in retained
     assert field.events("calm", "ShareExceeded") == []
     gpu.free()
 
@@ -176,15 +174,15 @@ def test_a_dead_daemon_is_reported_on_its_claims_and_restarts_without_clients(
 ) -> None:
     gpu = one_gpu.OneGpu(field, node)
     gpu.ask("first", one_gpu.MPS, capacity={"memory": "20Gi"}, restartPolicy="Never")
-    before = gpu.sees("first")["mps"]["server"]
+    previous = gpu.sees("first")["mps"]["server"]
     control.send(gpu.base, "mps_death", gpu.uuid, "0")
-    (told, *_) = field.told("first", "MpsFailed", 10)
-    assert gpu.uuid in told
+    (message, *_) = field.told("first", "MpsFailed", 10)
+    assert gpu.uuid in message
     gpu.free()
     gpu.ask("second", one_gpu.MPS, capacity={"memory": "20Gi"})
     after = gpu.sees("second")
     assert after["allocated"] == 20 * GIB
-    assert after["mps"]["server"] != before
+    assert after["mps"]["server"] != previous
     gpu.free()
 
 
@@ -220,7 +218,7 @@ def test_a_force_deleted_pods_gpu_is_prepared_again_once_nothing_runs_on_it(
     lasting = f"trap '' TERM; exec {one_gpu.HOLD}"
 
     def alone_and_running(name: str) -> bool:
-        on_it = [one for one in gpu.board().processes if one.memory]
+        on_it = [process for process in gpu.board().processes if process.memory]
         assert len(on_it) <= 1, (
             on_it
         )  # an one_gpu.MPS server is on it too, and has nothing of its own

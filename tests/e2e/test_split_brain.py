@@ -40,8 +40,8 @@ def ground(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[playground
 def begun(ground: playground.Playground, ours: replicas.Replicas) -> Iterator[campaign.Campaign]:
     nodes = fleet.Fleet(ground.kube, NODES, ZONES, full=1)
     owners = dict.fromkeys(nodes.names, "controller")
-    with campaign.begun(ground, nodes, ours, owners, SEED) as one:
-        yield one
+    with campaign.begun(ground, nodes, ours, owners, SEED) as item:
+        yield item
 
 
 def two(ground: playground.Playground, folder: Path, *choosers: plan.Chooser) -> replicas.Replicas:
@@ -61,51 +61,51 @@ def true_to(believed: own_lease.OwnLease) -> tuple[str, int]:
 def writers(ground: playground.Playground) -> set[str]:
     """The holders under whose terms the status of claims was written."""
     managers = [
-        one["manager"].split("/")
+        managed_field["manager"].split("/")
         for claim in ground.claims()
-        for one in claim["metadata"]["managedFields"]
-        if one.get("subresource") == "status"
+        for managed_field in claim["metadata"]["managedFields"]
+        if managed_field.get("subresource") == "status"
     ]
     return {words[1] for words in managers if words[0] == "ration-controller" and len(words) > 1}
 
 
 @pytest.mark.timeout(500)
-def test_who_wrongly_believes_to_lead_changes_nothing_beside_the_leader(
+def test_a_replica_that_wrongly_believes_to_lead_changes_nothing(
     ground: playground.Playground, tmp_path: Path
 ) -> None:
     ours = two(ground, tmp_path, plan.Script(), plan.Script())
     believed = ours.believing(0)
-    with begun(ground, ours) as one:
+    with begun(ground, ours) as item:
         try:
-            one.load.run(load.Measure(CLAIMS, at_once=40), one.stop)
+            item.load.run(load.Measure(CLAIMS, at_once=40), item.stop)
             assert writers(ground) == {str(ours.holder())}
-            one.drained(120)
-            one.judged()
+            item.drained(120)
+            item.judged()
         finally:
-            one.tell("split brain: one believes, one leads")
+            item.tell("split brain: one believes, one leads")
         assert believed.spec["holderIdentity"].startswith("replica-0-")
         assert str(ours.holder()).startswith("replica-1-")
         assert refusals(ours, 0) > 0
         assert refusals(ours, 1) == 0
-        assert one.chronicle.judge.counts["allocated"] >= CLAIMS
+        assert item.chronicle.judge.counts["allocated"] >= CLAIMS
 
 
 @pytest.mark.timeout(500)
-def test_of_two_that_both_believe_whoever_is_given_the_lease_allocates_and_nobody_else(
+def test_only_the_lease_holder_of_two_believing_replicas_allocates(
     ground: playground.Playground, tmp_path: Path
 ) -> None:
     ours = two(ground, tmp_path, plan.Script(), plan.Script())
     believed = [ours.believing(index) for index in (0, 1)]
     ours.give_lease(NOBODY, transitions := ours.transitions() + 1)
-    with begun(ground, ours) as one:
-        judge = one.chronicle.judge
+    with begun(ground, ours) as item:
+        judge = item.chronicle.judge
         try:
-            one.behind(one.load.run, load.Measure(FEW, at_once=30), one.stop)
-            playground.until(lambda: all(refusals(ours, one) for one in (0, 1)), 60, "both try")
+            item.behind(item.load.run, load.Measure(FEW, at_once=30), item.stop)
+            playground.until(lambda: all(refusals(ours, entry) for entry in (0, 1)), 60, "both try")
             time.sleep(IN_VAIN_S)
             assert judge.counts["allocated"] == 0
             turns = 0
-            while one.load.live or one.load.made["claims"] < FEW:
+            while item.load.live or item.load.made["claims"] < FEW:
                 ours.give_lease(*true_to(believed[turns % 2]))
                 time.sleep(TURN_S)
                 turns += 1
@@ -113,9 +113,9 @@ def test_of_two_that_both_believe_whoever_is_given_the_lease_allocates_and_nobod
                 ours.give_lease(NOBODY, transitions + turns)
                 time.sleep(SETTLE_S)
             ours.give_lease(*true_to(believed[0]))  # somebody has to let go of the last holds
-            one.judged()
+            item.judged()
         finally:
-            one.tell("split brain: two believe, and are given the Lease in turn")
+            item.tell("split brain: two believe, and are given the Lease in turn")
         assert turns >= 2
         assert judge.counts["allocated"] >= FEW
 
@@ -126,16 +126,16 @@ def test_a_leader_that_sees_everything_late_gives_nothing_twice(
 ) -> None:
     late = plan.Seeded(SEED, frames=((1.0, plan.Trickle(LATE_S)),))
     ours = two(ground, tmp_path, late, late)
-    with begun(ground, ours) as one:
-        one.behind(one.rogue.run, one.kubelets, one.stop)
+    with begun(ground, ours) as item:
+        item.behind(item.rogue.run, item.kubelets, item.stop)
         try:
-            one.load.run(load.Measure(CLAIMS, at_once=40), one.stop)
+            item.load.run(load.Measure(CLAIMS, at_once=40), item.stop)
             ours.kill_leader()
             ours.revive()
             ours.calm()
-            one.drained(240)
-            one.judged()
+            item.drained(240)
+            item.judged()
         finally:
-            one.tell("split brain: a leader that sees late")
+            item.tell("split brain: a leader that sees late")
         assert ours.faults()["Trickle"] > CLAIMS
-        assert one.rogue.cleared > 0
+        assert item.rogue.cleared > 0

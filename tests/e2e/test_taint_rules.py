@@ -24,10 +24,10 @@ def test_a_rule_keeps_a_device_from_our_pods_until_it_goes(
     field: playground.Playground, kube: client.KubeClient, cluster: api.Cluster
 ) -> None:
     device = min(
-        one["name"]
-        for found in kube.list(gvr.RESOURCE_SLICES).items
-        for one in found["spec"].get("devices", ())
-        if found["spec"]["nodeName"] == NODE
+        entry["name"]
+        for item in kube.list(gvr.RESOURCE_SLICES).items
+        for entry in item["spec"].get("devices", ())
+        if item["spec"]["nodeName"] == NODE
     )
     selector = {"driver": names.DRIVER, "pool": NODE, "device": device}
     taint = {"key": "example.com/hot", "value": "yes", "effect": "NoSchedule"}
@@ -39,9 +39,9 @@ def test_a_rule_keeps_a_device_from_our_pods_until_it_goes(
         playground.until(lambda: _condition(kube) == "False", 10, "the node's condition")
         field.create(playground.a_claim("all", 8))
         field.create(playground.a_pod("all", claims=("all",), nodeSelector=playground.on(NODE)))
-        told, *_ = field.told("all", "NoFit")
-        assert "7 of 8 devices fit" in told
-        assert "1 DeviceTainted" in told
+        message, *_ = field.told("all", "NoFit")
+        assert "7 of 8 devices fit" in message
+        assert "1 DeviceTainted" in message
     finally:
         kube.delete(kind, RULE)
     field.running("all")
@@ -50,18 +50,22 @@ def test_a_rule_keeps_a_device_from_our_pods_until_it_goes(
 
 def _condition(kube: client.KubeClient) -> str:
     conditions = kube.get(gvr.NODES, NODE)["status"]["conditions"]
-    return next(str(one["status"]) for one in conditions if one["type"] == names.NODE_CONDITION)
+    return next(
+        str(condition["status"])
+        for condition in conditions
+        if condition["type"] == names.NODE_CONDITION
+    )
 
 
 @pytest.mark.smoke
 def test_the_api_server_refuses_a_ninth_counter_set_with_words(
     kube: client.KubeClient, cluster: api.Cluster
 ) -> None:
-    one = objects.a_slice(cluster.nodes()[0], [], "ninth.test.ration.dev")
-    one["metadata"] = {"name": "ninth"}
-    del one["spec"]["devices"]
-    one["spec"]["sharedCounters"] = [
+    entry = objects.a_slice(cluster.nodes()[0], [], "ninth.test.ration.dev")
+    entry["metadata"] = {"name": "ninth"}
+    del entry["spec"]["devices"]
+    entry["spec"]["sharedCounters"] = [
         {"name": f"gpu-{index}", "counters": {"gpu": {"value": "1"}}} for index in range(9)
     ]
     with pytest.raises(errors.Invalid, match=r"spec\.sharedCounters: Too many: 9"):
-        kube.create(gvr.RESOURCE_SLICES, one)
+        kube.create(gvr.RESOURCE_SLICES, entry)

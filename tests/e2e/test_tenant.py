@@ -63,7 +63,7 @@ def driver_digests(base: Path) -> Mapping[str, str]:
 
 def left_behind(base: Path) -> list[str]:
     """Setuid programs and device nodes outside the simulated /dev."""
-    found = []
+    names = []
     for path in files_of(base):
         try:
             mode = path.lstat().st_mode
@@ -72,8 +72,8 @@ def left_behind(base: Path) -> list[str]:
         if "driver-root/dev" in str(path):
             continue
         if mode & (stat.S_ISUID | stat.S_ISGID) or stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
-            found.append(str(path))
-    return found
+            names.append(str(path))
+    return names
 
 
 def size_of(base: Path) -> int:
@@ -89,15 +89,15 @@ def size_of(base: Path) -> int:
 
 def attack(field: playground.Playground, pod: str, control: Path, seconds: int) -> str:
     """Bring script and control program into the pod's container, and run them there."""
-    kubectl = ("exec", "-i", "-n", field.namespace, pod, "--", "sh", "-c")
+    output = ("exec", "-i", "-n", field.namespace, pod, "--", "sh", "-c")
     binary = field.cluster.programs / "kubectl"
     environment = {**os.environ, "KUBECONFIG": str(field.cluster.kubeconfig)}
     for name, data in (("attacks.sh", SCRIPT.read_bytes()), ("control", control.read_bytes())):
         words = f"cat > /tmp/{name} && chmod 755 /tmp/{name}"
-        subprocess.run([binary, *kubectl, words], input=data, env=environment, check=True)
+        subprocess.run([binary, *output, words], input=data, env=environment, check=True)
     words = f"/tmp/attacks.sh {seconds} /tmp/control"
     done = subprocess.run(
-        [binary, *kubectl, words],
+        [binary, *output, words],
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -124,14 +124,14 @@ def test_a_tenant_who_is_root_hurts_nobody_but_who_shares_his_daemon(
     whole.ask("training", one_gpu.WHOLE)
     others = ("neighbour", "training")
     served = other.sees("neighbour")["mps"]["server"]
-    before = {name: started(field, name) for name in others}
+    previous = {name: started(field, name) for name in others}
     processes = {role: field.cluster.pid(role, node) for role in ("plugin", "mps", "kubelet")}
     digests = driver_digests(base)
     field.running("tenant")
-    said = attack(field, "tenant", control_program, SECONDS)
-    sys.stdout.write(said)
-    assert "attacks are over" in said
-    assert {name: started(field, name) for name in others} == before
+    message = attack(field, "tenant", control_program, SECONDS)
+    sys.stdout.write(message)
+    assert "attacks are over" in message
+    assert {name: started(field, name) for name in others} == previous
     assert other.sees("neighbour")["mps"]["server"] == served
     assert Path(f"/proc/{served}").exists()
     assert {role: field.cluster.pid(role, node) for role in processes} == processes

@@ -23,7 +23,7 @@ from tests.e2e import kubelet_calls, next_version, passersby, playground, releas
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 cluster = release.cluster
 CONTROLLERS = ("controller", "admission")
-ROLLED = (*(f"deployment/ration-{one}" for one in CONTROLLERS), "daemonset/ration-kubeletplugin")
+ROLLED = (*(f"deployment/ration-{name}" for name in CONTROLLERS), "daemonset/ration-kubeletplugin")
 OURS = (f"--namespace={helm.NAMESPACE}",)
 SUPERVISORS = ("-l", "app.kubernetes.io/component=mps")
 ALL_NEXT = f"--set=image.tag={next_version.TAG}"
@@ -36,9 +36,9 @@ FAILURES = {"FailedPrepareDynamicResources", "PrepareFailed", "UnprepareFailed"}
 def later(cluster: api.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The next version's chart; every node has its image."""
     folder = tmp_path_factory.mktemp("next")
-    made = next_version.write(folder)
+    path = next_version.write(folder)
     cluster.load_image(build.ensure(next_version.IMAGE, folder))
-    return made
+    return path
 
 
 @pytest.fixture
@@ -61,23 +61,23 @@ def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
 
 @pytest.fixture
 def passing(field: playground.Playground) -> Iterator[passersby.Passersby]:
-    found = passersby.Passersby(field, lanes=2)
-    found.start()
+    result = passersby.Passersby(field, lanes=2)
+    result.start()
     try:
-        yield found
+        yield result
     finally:
-        found.stop()
+        result.stop()
 
 
 def at_work(
-    field: playground.Playground, name: str, wanted: Mapping[str, str] | None = None
+    field: playground.Playground, name: str, expected: Mapping[str, str] | None = None
 ) -> list[str]:
     """Pods that work until they are deleted: of each mode one, or as `wanted`, by mode the node."""
     halves = itertools.cycle(field.cluster.nodes())
-    nodes = wanted or dict(zip(release.MODES, halves, strict=False))
+    nodes = expected or dict(zip(release.MODES, halves, strict=False))
     for mode, node in nodes.items():
-        where = {"nodeSelector": playground.on(node)}
-        pod = release.a_pod(f"{name}-{mode}", template=mode, command=standing.WORK, **where)
+        location = {"nodeSelector": playground.on(node)}
+        pod = release.a_pod(f"{name}-{mode}", template=mode, command=standing.WORK, **location)
         field.create(pod)
     for mode in nodes:
         field.running(f"{name}-{mode}")
@@ -86,16 +86,16 @@ def at_work(
 
 def images(cluster: api.Cluster) -> dict[str, set[str]]:
     """Return what the release's pods run, by component, once a rollout is over."""
-    for one in ROLLED:
-        cluster.kubectl("rollout", "status", one, "-n", helm.NAMESPACE, "--timeout=120s")
+    for name in ROLLED:
+        cluster.kubectl("rollout", "status", name, "-n", helm.NAMESPACE, "--timeout=120s")
     query = ("get", "pods", "-n", helm.NAMESPACE, "--output=json")
-    found: dict[str, set[str]] = {}
-    for one in json.loads(cluster.kubectl(*query))["items"]:
-        if "deletionTimestamp" not in one["metadata"]:
-            component = one["metadata"]["labels"]["app.kubernetes.io/component"]
-            image = one["spec"]["containers"][0]["image"]
-            found.setdefault(component, set()).add(image)
-    return found
+    result: dict[str, set[str]] = {}
+    for name in json.loads(cluster.kubectl(*query))["items"]:
+        if "deletionTimestamp" not in name["metadata"]:
+            component = name["metadata"]["labels"]["app.kubernetes.io/component"]
+            image = name["spec"]["containers"][0]["image"]
+            result.setdefault(component, set()).add(image)
+    return result
 
 
 class Watch:
@@ -127,10 +127,10 @@ class Watch:
 
     def holds(self, *, controllers: str, plugins: str) -> None:
         """With these images pods of every mode come and go, and nothing changes for the others."""
-        found = images(self._field.cluster)
-        assert found.pop("mps") == {NOW}
-        assert found.pop("kubeletplugin") == {plugins}
-        assert found == {one: {controllers} for one in CONTROLLERS}
+        result = images(self._field.cluster)
+        assert result.pop("mps") == {NOW}
+        assert result.pop("kubeletplugin") == {plugins}
+        assert result == {name: {controllers} for name in CONTROLLERS}
         self._passing.go_on()
         assert {pod: standing.of(self._field, pod) for pod in self._pods} == self._pods
         assert standing.slices(self._field) == self._slices
@@ -145,21 +145,21 @@ class Watch:
 
 
 def serves_another(field: playground.Playground, pod: str, server: int) -> None:
-    where = ("exec", "-n", field.namespace, pod, "--")
-    said = json.loads(field.cluster.kubectl(*where, "simclient", "--allocate", "1Gi"))
-    assert said["mps"]["server"] == server
-    assert said["refused"] is None
+    values = ("exec", "-n", field.namespace, pod, "--")
+    document = json.loads(field.cluster.kubectl(*values, "simclient", "--allocate", "1Gi"))
+    assert document["mps"]["server"] == server
+    assert document["refused"] is None
 
 
 def of_controllers(tag: str) -> list[str]:
     """Helm's flags for an image of the controllers alone."""
-    return [f"--set={one}.image.tag={tag}" for one in CONTROLLERS]
+    return [f"--set={name}.image.tag={tag}" for name in CONTROLLERS]
 
 
 def revision() -> str:
     """The release's newest."""
-    found = release.helm_says("history", helm.RELEASE, *OURS, "--output=json")
-    return str(json.loads(found)[-1]["revision"])
+    helm_says = release.helm_says("history", helm.RELEASE, *OURS, "--output=json")
+    return str(json.loads(helm_says)[-1]["revision"])
 
 
 def test_up_and_down_again_no_call_fails_and_nothing_under_a_running_pod_changes(
@@ -169,26 +169,26 @@ def test_up_and_down_again_no_call_fails_and_nothing_under_a_running_pod_changes
     stays, leaves = at_work(field, "stays"), at_work(field, "leaves")
     watch = Watch(field, passing, [*stays, *leaves])
     watch.holds(controllers=NOW, plugins=NOW)
-    before = kubelet_calls.count(cluster)
-    assert before.failed == {}
+    previous = kubelet_calls.count(cluster)
+    assert previous.failed == {}
 
     release.install(*of_controllers(next_version.TAG))
     watch.holds(controllers=NEXT, plugins=NOW)
 
-    release.install(ALL_NEXT, of=later)
+    release.install(ALL_NEXT, path=later)
     watch.holds(controllers=NEXT, plugins=NEXT)
     watch.end(leaves)
-    made = at_work(field, "made")
-    watch.add(made)
+    names = at_work(field, "made")
+    watch.add(names)
     assert watch.schemas(stays) == {checkpoint.VERSION}
-    assert watch.schemas(made) == {next_version.SCHEMA}
+    assert watch.schemas(names) == {next_version.SCHEMA}
 
-    release.install(ALL_NEXT, *of_controllers("latest"), of=later)
+    release.install(ALL_NEXT, *of_controllers("latest"), path=later)
     watch.holds(controllers=NOW, plugins=NEXT)
 
     release.helm_says("rollback", helm.RELEASE, first, *OURS, *chart.WAITING)
     watch.holds(controllers=NOW, plugins=NOW)
-    watch.end(made)
+    watch.end(names)
     last = at_work(field, "last")
     watch.add(last)
     assert watch.schemas(last) == {checkpoint.VERSION}
@@ -197,9 +197,9 @@ def test_up_and_down_again_no_call_fails_and_nothing_under_a_running_pod_changes
 
     passing.stop()
     after = kubelet_calls.count(cluster)
-    sys.stdout.write(f"{before}\n{after}\ncame and went: {dict(passing.served)}\n")
+    sys.stdout.write(f"{previous}\n{after}\ncame and went: {dict(passing.served)}\n")
     assert after.failed == {}
-    assert min(after.prepared - before.prepared, after.unprepared - before.unprepared) > 40
+    assert min(after.prepared - previous.prepared, after.unprepared - previous.unprepared) > 40
     assert field.reasons() & FAILURES == set()
     assert release.left_on(cluster, "cdi", "state/claims") == []
 
@@ -207,8 +207,8 @@ def test_up_and_down_again_no_call_fails_and_nothing_under_a_running_pod_changes
 def daemons(cluster: api.Cluster, node: str) -> float:
     """MPS daemons of a node, as its supervisor tells in its metrics."""
     pod = f"namespaces/{helm.NAMESPACE}/pods/{supervisor(cluster, node)}:8080"
-    found = kubelet_calls.metrics(cluster, pod)
-    return sum(one.value for one in found if one.name == "dra_gpu_mps_daemons")
+    samples = kubelet_calls.metrics(cluster, pod)
+    return sum(sample.value for sample in samples if sample.name == "dra_gpu_mps_daemons")
 
 
 def supervisor(cluster: api.Cluster, node: str) -> str:
@@ -234,23 +234,23 @@ def test_a_supervisor_that_runs_no_daemon_is_replaced_by_deleting_its_pod(
 ) -> None:
     idle, busy = cluster.nodes()
     # With the supervisors' version as it is, Helm's own way to wait has an end too.
-    release.install(ALL_NEXT, "--set=mps.image.tag=latest", "--wait=watcher", of=later)
-    release.install(ALL_NEXT, of=later)
+    release.install(ALL_NEXT, "--set=mps.image.tag=latest", "--wait=watcher", path=later)
+    release.install(ALL_NEXT, path=later)
     notes = release.helm_says("get", "notes", helm.RELEASE, *OURS).splitlines()
-    (advice,) = [one for one in notes if "component=mps" in one]
+    (advice,) = [note for note in notes if "component=mps" in note]
     listed = cluster.kubectl(*shlex.split(advice)[1:])
-    assert [listed.count(one) for one in (idle, busy, NOW, NEXT)] == [1, 1, 2, 0]
+    assert [listed.count(name) for name in (idle, busy, NOW, NEXT)] == [1, 1, 2, 0]
     (shared,) = at_work(field, "before", {"gpu-mps": busy})
-    before = standing.of(field, shared)
+    previous = standing.of(field, shared)
     playground.until(lambda: daemons(cluster, idle) == 0, 20, f"no MPS daemon runs on {idle}")
     assert daemons(cluster, busy) == 1
 
     replace(cluster, supervisor(cluster, idle))
-    found = standing.supervisors(cluster, helm.NAMESPACE)
-    assert {node: image for node, (_, image) in found.items()} == {idle: NEXT, busy: NOW}
+    supervisors = standing.supervisors(cluster, helm.NAMESPACE)
+    assert {node: image for node, (_, image) in supervisors.items()} == {idle: NEXT, busy: NOW}
     (new,) = at_work(field, "after", {"gpu-mps": idle})
     assert standing.told(field, new)[0]["mps"] is not None
-    assert standing.of(field, shared) == before
+    assert standing.of(field, shared) == previous
     for pod in (shared, new):
         field.delete_pod(pod)
 
@@ -260,11 +260,11 @@ def test_a_supervisor_whose_pod_is_deleted_leaves_daemons_and_their_clients(
 ) -> None:
     node = cluster.nodes()[0]
     (shared,) = at_work(field, "shared", {"gpu-mps": node})
-    before = standing.of(field, shared)
+    previous = standing.of(field, shared)
     replace(cluster, supervisor(cluster, node))
-    assert standing.of(field, shared) == before
+    assert standing.of(field, shared) == previous
     assert daemons(cluster, node) == 1
-    serves_another(field, shared, before["said"][0]["mps"]["server"])
+    serves_another(field, shared, previous["said"][0]["mps"]["server"])
     (more,) = at_work(field, "more", {"gpu-mps": node})
     assert "MpsFailed" not in field.reasons()
     for pod in (shared, more):

@@ -47,9 +47,9 @@ UNSAFE: dict[str, tuple[Raw, str]] = {
 def kubectl(field: playground.Playground, *arguments: str, manifest: Raw) -> tuple[int, str]:
     """Its exit code, and all that a user sees."""
     program = str(release.WHERE.program("kubectl"))
-    where = (f"--kubeconfig={field.cluster.kubeconfig}", "-n", field.namespace)
+    values = (f"--kubeconfig={field.cluster.kubeconfig}", "-n", field.namespace)
     done = subprocess.run(
-        (program, *where, *arguments, "-f", "-"),
+        (program, *values, *arguments, "-f", "-"),
         input=yaml.safe_dump(manifest),
         capture_output=True,
         text=True,
@@ -75,10 +75,10 @@ def test_kubectl_shows_where_a_configuration_is_wrong_and_what_would_be_right(
     field: playground.Playground,
 ) -> None:
     odd = configured("odd", {"kind": "GpuConfig", "sharin": {}})
-    code, said = kubectl(field, "create", manifest=odd)
+    code, message = kubectl(field, "create", manifest=odd)
     assert code != 0
-    assert "spec.devices.config[0].opaque.parameters.sharin: is not a field" in said
-    assert "sharing" in said.replace("sharin:", "")
+    assert "spec.devices.config[0].opaque.parameters.sharin: is not a field" in message
+    assert "sharing" in message.replace("sharin:", "")
     assert field.claims() == []
 
 
@@ -87,9 +87,9 @@ def test_kubectl_warns_of_time_slicing_without_a_memory_limit(
 ) -> None:
     template = playground.a_template("turns", deviceClassName="gpu-timeslice.ration.dev")
     field.create(template)
-    code, said = kubectl(field, "create", manifest=release.a_pod("pod", template="turns"))
+    code, message = kubectl(field, "create", manifest=release.a_pod("pod", template="turns"))
     assert code == 0
-    assert re.search(r"Warning: .* a time-sliced share without an amount of memory", said)
+    assert re.search(r"Warning: .* a time-sliced share without an amount of memory", message)
 
 
 # A namespace of pods that were written for a device plugin.
@@ -112,9 +112,9 @@ def test_a_namespace_of_pods_for_a_device_plugin_runs_unchanged(
         pod["spec"]["containers"][0]["resources"] = {"limits": limits}
         field.create(pod)
     for name, (limits, count) in WANTED.items():
-        found = field.running(name, within_s=120)
+        running = field.running(name, within_s=120)
         assert len(field.uuids(name)) == count, limits
-        assert found["spec"]["containers"][0]["resources"].get("limits", {}) == {}
+        assert running["spec"]["containers"][0]["resources"].get("limits", {}) == {}
     whole = [uuid for name in ("one", "two") for uuid in field.uuids(name)]
     assert len(set(whole)) == 3
     assert "MIG-" in field.cluster.kubectl("logs", "-n", field.namespace, "mig")
@@ -125,28 +125,28 @@ def test_a_namespace_of_pods_for_a_device_plugin_runs_unchanged(
 
 def bundle(field: playground.Playground) -> ca.Bundle:
     secret = field.kube.get(gvr.SECRETS, SECRET, helm.NAMESPACE)
-    return ca.parse_data({key: base64.b64decode(one) for key, one in secret["data"].items()})
+    return ca.parse_data({key: base64.b64decode(entry) for key, entry in secret["data"].items()})
 
 
 def announce(field: playground.Playground, trusted: bytes) -> None:
     """Have the API server believe authorities, as the hour before one signs does."""
     text = base64.b64encode(trusted).decode()
     for kind in (gvr.VALIDATING_WEBHOOKS, gvr.MUTATING_WEBHOOKS):
-        names = [one["name"] for one in field.kube.get(kind, NAME)["webhooks"]]
-        body = {"webhooks": [{"name": one, "clientConfig": {"caBundle": text}} for one in names]}
+        names = [webhook["name"] for webhook in field.kube.get(kind, NAME)["webhooks"]]
+        body = {"webhooks": [{"name": name, "clientConfig": {"caBundle": text}} for name in names]}
         field.kube.patch(kind, NAME, body, kind=client.PatchType.STRATEGIC)
 
 
-def put(field: playground.Playground, wanted: ca.Bundle) -> None:
-    data = {key: base64.b64encode(one).decode() for key, one in ca.render_data(wanted).items()}
+def put(field: playground.Playground, expected: ca.Bundle) -> None:
+    data = {key: base64.b64encode(data).decode() for key, data in ca.render_data(expected).items()}
     field.kube.patch(gvr.SECRETS, SECRET, {"data": data}, namespace=helm.NAMESPACE)
 
 
-def next_authority(before: ca.Bundle) -> ca.Bundle:
+def next_authority(previous: ca.Bundle) -> ca.Bundle:
     """The same bundle with an authority that was announced two hours ago: it is to sign now."""
     then = dt.datetime.now(dt.UTC) - 2 * ca.ANNOUNCED
     renewed = ca.ensure_bundle(None, [NAME], then)
-    return ca.Bundle(before.authority, before.leaf, following=renewed.authority)
+    return ca.Bundle(previous.authority, previous.leaf, following=renewed.authority)
 
 
 def refused(field: playground.Playground, number: int) -> bool:
@@ -162,12 +162,12 @@ def refused(field: playground.Playground, number: int) -> bool:
 def test_a_thousand_requests_are_answered_while_authority_and_certificate_change(
     field: playground.Playground,
 ) -> None:
-    before = bundle(field)
+    previous = bundle(field)
     failed: list[int] = []
     begun = time.monotonic()
     for number in range(REQUESTS):
         if number == REQUESTS // 10:
-            announced = next_authority(before)
+            announced = next_authority(previous)
             announce(field, announced.trusted)
         if number == REQUESTS // 5:
             put(field, announced)
@@ -178,8 +178,8 @@ def test_a_thousand_requests_are_answered_while_authority_and_certificate_change
     took_s = time.monotonic() - begun
     sys.stdout.write(f"{REQUESTS} requests in {took_s:.0f} s, {len(failed)} failed\n")
     assert after.authority == announced.following
-    assert after.leaf != before.leaf
-    assert after.former == before.authority.certificate
+    assert after.leaf != previous.leaf
+    assert after.former == previous.authority.certificate
     assert failed == []
     for _ in range(20):  # by now every replica has read the Secret again
         assert refused(field, REQUESTS)
@@ -192,7 +192,7 @@ def test_a_thousand_requests_are_answered_while_authority_and_certificate_change
 def without(field: playground.Playground) -> Iterator[playground.Playground]:
     """The webhook is away."""
     scale = ("scale", "deployment", NAME, "-n", helm.NAMESPACE)
-    before = json.loads(
+    previous = json.loads(
         field.cluster.kubectl("get", "deployment", NAME, "-n", helm.NAMESPACE, "--output=json")
     )["spec"]["replicas"]
     field.cluster.kubectl(*scale, "--replicas=0")
@@ -205,9 +205,9 @@ def without(field: playground.Playground) -> Iterator[playground.Playground]:
     try:
         yield field
     finally:
-        field.cluster.kubectl(*scale, f"--replicas={before}")
-        where = ("-n", helm.NAMESPACE, "--timeout=90s")
-        field.cluster.kubectl("rollout", "status", f"deployment/{NAME}", *where)
+        field.cluster.kubectl(*scale, f"--replicas={previous}")
+        values = ("-n", helm.NAMESPACE, "--timeout=90s")
+        field.cluster.kubectl("rollout", "status", f"deployment/{NAME}", *values)
 
 
 def given(field: playground.Playground, name: str, pod: Raw, like: Raw) -> None:
@@ -247,6 +247,6 @@ def test_without_the_webhook_a_pod_that_would_wait_for_ever_is_refused(
 ) -> None:
     pod = release.a_pod("pod")
     pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
-    code, said = kubectl(without, "create", manifest=pod)
+    code, message = kubectl(without, "create", manifest=pod)
     assert code != 0
-    assert re.search(r"failed calling webhook .*convert\.admission\.ration\.dev", said)
+    assert re.search(r"failed calling webhook .*convert\.admission\.ration\.dev", message)

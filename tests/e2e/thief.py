@@ -52,14 +52,14 @@ class Thief:
         sent = transport.Call(
             call.method, call.path, _LIMITS, {**manager, **force}, call.body, call.kind
         )
-        found: Raw = json.loads(self._wire.read(sent))
-        return found
+        document: Raw = json.loads(self._wire.read(sent))
+        return document
 
     def is_refused(self, call: Call, *words: str) -> None:
         """It is refused, for a reason that one of these names."""
         with pytest.raises((errors.Forbidden, errors.Invalid)) as refused:
             self.asks(call)
-        assert any(one in str(refused.value) for one in words), str(refused.value)
+        assert any(word in str(refused.value) for word in words), str(refused.value)
 
 
 def token(cluster: api.Cluster, account: str, pod: str = "") -> str:

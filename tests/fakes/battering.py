@@ -46,10 +46,10 @@ def battered(
     with mpsnode.machine() as base, contextlib.ExitStack() as ends:
         node = mpsnode.Node(base)
         ends.callback(node.close)
-        made = Battered(node, kube, kubeconfig, name, program)
-        ends.callback(made.close)
-        made.begin()
-        yield made
+        created = Battered(node, kube, kubeconfig, name, program)
+        ends.callback(created.close)
+        created.begin()
+        yield created
 
 
 class Battered:
@@ -114,11 +114,11 @@ class Battered:
 
     def start(self, *flags: str) -> fake_kubelet.Plugin:
         """A new process, registered with the kubelet."""
-        before = self._sockets()
+        previous = self._sockets()
         self.launch(*flags)
-        waiting.until(lambda: set(self._sockets()) - set(before), WITHIN_S)
-        (made,) = set(self._sockets()) - set(before)
-        self.plugin = self._kubelet.register(path=self._sockets()[made])
+        waiting.until(lambda: set(self._sockets()) - set(previous), WITHIN_S)
+        (socket,) = set(self._sockets()) - set(previous)
+        self.plugin = self._kubelet.register(path=self._sockets()[socket])
         return self.plugin
 
     def restart_kubelet(self) -> None:
@@ -232,7 +232,7 @@ class Battered:
             assert set(entries) == {ref.uid for ref in refs}
             return [entries[ref.uid].error for ref in refs if entries[ref.uid].error]
 
-        waiting.value(errors, lambda found: not found, WITHIN_S)
+        waiting.value(errors, lambda names: not names, WITHIN_S)
         if call == "prepare":
             assert len(list((self._node.own / "cdi").glob("*.json"))) == len(refs)
 
@@ -240,14 +240,14 @@ class Battered:
         """Everything on this node that is some claim's."""
         own = self._node.own
         folders = (own / "state/claims", own / "cdi", own / "s/desired")
-        found = [str(path) for folder in folders for path in folder.glob("*")]
+        names = [str(path) for folder in folders for path in folder.glob("*")]
         machine = store.load(self._node.base)
         for gpu in machine.gpus:
             board = machine.board(gpu)
             state = (board.compute_mode, board.timeslice, board.instances, board.mig)
             if state != (0, 0, [], 0):
-                found.append(f"{gpu.uuid}: {state}")
-        return found
+                names.append(f"{gpu.uuid}: {state}")
+        return names
 
     def _sockets(self) -> dict[int, Path]:
         return {path.stat().st_ino: path for path in self._kubelet.found()}
@@ -266,15 +266,15 @@ class Battered:
             ).items
             if not listed or len(listed) != listed[0]["spec"]["pool"]["resourceSliceCount"]:
                 return None
-            return [one["name"] for each in listed for one in each["spec"].get("devices") or ()]
+            return [entry["name"] for each in listed for entry in each["spec"].get("devices") or ()]
 
         return sorted(waiting.value(names, bool, WITHIN_S))
 
     def _published(self) -> dict[str, str]:
         """A device for each face, each of a GPU of its own."""
-        found = self.published()
-        whole = [name for name in found if name.count("-") == 4]
-        parts = [name for name in found if name.startswith(f"{whole[2]}-mig-1g")]
+        published = self.published()
+        whole = [name for name in published if name.count("-") == 4]
+        parts = [name for name in published if name.startswith(f"{whole[2]}-mig-1g")]
         return {
             "whole": whole[0],
             "mps": f"{whole[1]}-mps",
@@ -286,8 +286,8 @@ class Battered:
         """A new claim that is allocated a device; of a shared one, `share`: a quarter."""
         request = {"name": "gpu", "exactly": {"deviceClassName": "any"}}
         body = {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
-        made = self._kube.create(gvr.RESOURCE_CLAIMS, body, NAMESPACE)
-        uid = made["metadata"]["uid"]
+        created = self._kube.create(gvr.RESOURCE_CLAIMS, body, NAMESPACE)
+        uid = created["metadata"]["uid"]
         result: dict[str, Any] = {
             "request": "gpu",
             "driver": DRIVER,

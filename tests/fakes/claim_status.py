@@ -55,12 +55,12 @@ class ClaimStatus:
 
     def conditions(self, name: str, device: str = "gpu-0") -> dict[str, tuple[str, str, str]]:
         """Return the conditions of one device, by type: status, reason, time."""
-        found = claims.parse(self.raw(name)).device_statuses
+        device_statuses = claims.parse(self.raw(name)).device_statuses
         return {
-            one.type: (one.status, one.reason, one.since)
-            for entry in found
+            condition.type: (condition.status, condition.reason, condition.since)
+            for entry in device_statuses
             if entry.device.device == device
-            for one in entry.conditions
+            for condition in entry.conditions
         }
 
     def _suffer(self) -> None:

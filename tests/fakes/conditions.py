@@ -14,4 +14,4 @@ class Conditions:
 
     def of(self, name: str) -> list[tuple[bool | None, str, bool]]:
         """Return what was said of a claim: holds, reason, permanent."""
-        return [(w.holds, w.reason.value, w.permanent) for one, w in self.said if one == name]
+        return [(w.holds, w.reason.value, w.permanent) for text, w in self.said if text == name]

@@ -57,5 +57,5 @@ def ask(api: api_server.ApiServer, name: str) -> None:
 
 
 def status_of(api: api_server.ApiServer, name: str) -> dict[str, Any]:
-    found = api.read(gvr.RESOURCE_CLAIMS, name, "default") or {}
-    return dict(found.get("status") or {})
+    result = api.read(gvr.RESOURCE_CLAIMS, name, "default") or {}
+    return dict(result.get("status") or {})

@@ -27,42 +27,39 @@ class Reader(gpunode.FakeReader):
 
     def read(self, ref: ports.ClaimRef) -> claims.Claim:
         self.reads += 1
-        found = claims.parse(json.loads(self._body))
-        assert found.uid == ref.uid
-        return found
+        parsed = claims.parse(json.loads(self._body))
+        assert parsed.uid == ref.uid
+        return parsed
 
 
 def node(base: Path) -> gpunode.GpuNode:
     """A node with MIG devices that somebody made by hand, 32 at least, and the claim for them."""
-    made = gpunode.GpuNode(base)
-    hands = partitioning.FakePartitions(made.nvml.library, made.follow)
+    gpu_node = gpunode.GpuNode(base)
+    hands = partitioning.FakePartitions(gpu_node.nvml.library, gpu_node.follow)
     devices: list[str] = []
-    for gpu in made.nvml.inventory().gpus[: RESULTS // PARTS + 1]:
+    for gpu in gpu_node.nvml.inventory().gpus[: RESULTS // PARTS + 1]:
         hands.enable(gpu.uuid)
         for start in range(PARTS):
             hands.create(mig.InstanceRef(gpu.uuid, 19, mig.Placement(start, 1)))
             devices.append(f"{faces.device_name(gpu.pci)}-mig-1g10gb-{start}")
-    made.reader = Reader(json.dumps(claim(devices[:RESULTS])).encode())
-    return made
+    gpu_node.reader = Reader(json.dumps(claim(devices[:RESULTS])).encode())
+    return gpu_node
 
 
 def claim(devices: list[str]) -> dict[str, Any]:
-    """Return a claim as the API server has it: every document is for all requests.
-
-    And suits whole GPUs only.
-    """
+    """Return a claim as the API server has it: every document is for all requests."""
     results = [
         {
-            "request": f"r{at}",
+            "request": f"r{index}",
             "driver": names.DRIVER,
             "pool": allocated_claims.NODE,
             "device": device,
         }
-        for at, device in enumerate(devices)
+        for index, device in enumerate(devices)
     ]
     config = [
-        {"source": "FromClaim", "opaque": {"driver": names.DRIVER, "parameters": document(at)}}
-        for at in range(DOCUMENTS)
+        {"source": "FromClaim", "opaque": {"driver": names.DRIVER, "parameters": document(index)}}
+        for index in range(DOCUMENTS)
     ]
     ref = allocated_claims.a_ref()
     return {
@@ -76,16 +73,16 @@ def document(number: int) -> dict[str, Any]:
     """One of that size: memory limits of as many devices as there is room for."""
     limits: dict[str, str] = {}
     mps = {"pinnedMemory": f"{number + 1}Gi", "pinnedMemoryPerDevice": limits}
-    made = {
+    body = {
         "apiVersion": names.CONFIG_VERSION,
         "kind": "GpuConfig",
         "sharing": {"strategy": "MPS", "mps": mps},
     }
     entry = len(json.dumps({_uuid(0): "10Gi"}))
-    for at in range((DOCUMENT_BYTES - len(json.dumps(made))) // entry):
-        limits[_uuid(at)] = "10Gi"
-    assert DOCUMENT_BYTES - 2 * entry < len(json.dumps(made)) <= DOCUMENT_BYTES
-    return made
+    for index in range((DOCUMENT_BYTES - len(json.dumps(body))) // entry):
+        limits[_uuid(index)] = "10Gi"
+    assert DOCUMENT_BYTES - 2 * entry < len(json.dumps(body)) <= DOCUMENT_BYTES
+    return body
 
 
 def _uuid(number: int) -> str:

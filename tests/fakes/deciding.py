@@ -57,13 +57,13 @@ class Inline(futures.Executor):
 
 def on_demand_of(*shapes: node_shapes.NodeShape) -> provisioning_settings.ProvisionerSettings:
     """Nodes on demand, as the controller's settings say by default."""
-    given = {name: field.default for name, field in config.ControllerConfig.model_fields.items()}
+    fields = {name: field.default for name, field in config.ControllerConfig.model_fields.items()}
     return provisioning_settings.ProvisionerSettings(
         node_shapes.NodeShapes(shapes=shapes),
-        given["namespace"],
-        given["placeholder_image"],
-        given["seen_shapes"],
-        frozenset(given["interruption_taints"]),
+        fields["namespace"],
+        fields["placeholder_image"],
+        fields["seen_shapes"],
+        frozenset(fields["interruption_taints"]),
     )
 
 
@@ -147,45 +147,45 @@ class World:
         return scheduler_loop.Reconciler(self.stores, self.items, tools, self._settings, self.clock)
 
     def _read(self) -> None:
-        found = self.stores
-        found.nodes.set_parser(nodes.parse, _bad)
-        found.slices.set_parser(slices.parse, _bad)
-        found.classes.set_parser(device_classes.parse, _bad)
-        found.claims.set_parser(claims.parse, _bad)
-        found.pods.set_parser(pods.parse, _bad)
-        found.volume_claims.set_parser(volumes.parse_claim, _bad)
-        found.volumes.set_parser(volumes.parse_volume, _bad)
-        found.namespaces.set_parser(namespaces.parse, _bad)
-        found.taint_rules.set_parser(taint_rules.parse, _bad)
-        found.queues.set_parser(queues.parse, _bad)
-        found.reservations.set_parser(reservations.parse, _bad)
+        result = self.stores
+        result.nodes.set_parser(nodes.parse, _bad)
+        result.slices.set_parser(slices.parse, _bad)
+        result.classes.set_parser(device_classes.parse, _bad)
+        result.claims.set_parser(claims.parse, _bad)
+        result.pods.set_parser(pods.parse, _bad)
+        result.volume_claims.set_parser(volumes.parse_claim, _bad)
+        result.volumes.set_parser(volumes.parse_volume, _bad)
+        result.namespaces.set_parser(namespaces.parse, _bad)
+        result.taint_rules.set_parser(taint_rules.parse, _bad)
+        result.queues.set_parser(queues.parse, _bad)
+        result.reservations.set_parser(reservations.parse, _bad)
         self.server.show = self._show
         self.server.show_pod = self._show_pod
         self.server.show_node = lambda node: self.stores.nodes.apply(json.loads(json.dumps(node)))
         self.server.said_of_pods = self._said_of_pods
         self.server.read_pod = self._read_pod
         self.server.now = lambda: clock.rfc3339(self.clock.now())
-        found.budgets.set_parser(disruption_budgets.parse, _bad)
-        found.native_pod_groups.set_parser(pod_groups.parse, _bad)
+        result.budgets.set_parser(disruption_budgets.parse, _bad)
+        result.native_pod_groups.set_parser(pod_groups.parse, _bad)
 
     def add(self, *raw: dict[str, Any]) -> None:
-        for one in raw:
-            if one.get("kind") in {"Queue", "Reservation"}:
-                self.server._keep_own(str(gvr.object_key(one)), one)
-            elif one.get("kind") == "PodDisruptionBudget":
-                self.stores.budgets.apply(self._newer(one))
-            elif "minMember" in one["spec"]:
-                self.stores.native_pod_groups.apply(self._newer(one))
-            elif "containers" in one["spec"]:
-                self.pods[one["metadata"]["name"]] = one
-                self.stores.pods.apply(self._newer(one))
+        for entry in raw:
+            if entry.get("kind") in {"Queue", "Reservation"}:
+                self.server._keep_own(str(gvr.object_key(entry)), entry)
+            elif entry.get("kind") == "PodDisruptionBudget":
+                self.stores.budgets.apply(self._newer(entry))
+            elif "minMember" in entry["spec"]:
+                self.stores.native_pod_groups.apply(self._newer(entry))
+            elif "containers" in entry["spec"]:
+                self.pods[entry["metadata"]["name"]] = entry
+                self.stores.pods.apply(self._newer(entry))
             else:
-                key = f"default/{one['metadata']['name']}"
-                self.server.claims[key] = self._newer(one)
+                key = f"default/{entry['metadata']['name']}"
+                self.server.claims[key] = self._newer(entry)
                 self.stores.claims.apply(self.server.claims[key])
 
-    def _newer(self, one: dict[str, Any]) -> dict[str, Any]:
-        return self.server.newer(one)
+    def _newer(self, entry: dict[str, Any]) -> dict[str, Any]:
+        return self.server.newer(entry)
 
     def remove_pod(self, name: str) -> None:
         self.pods.pop(name, None)
@@ -221,10 +221,10 @@ class World:
         spec = {**pod["spec"], **({"nodeName": node} if node else {})}
         self.add({**pod, "spec": spec, "status": {**pod["status"], **status}})
 
-    def scheduled(self, name: str = "pod", node: str = "node-0", *found: str) -> None:
+    def scheduled(self, name: str = "pod", node: str = "node-0", *texts: str) -> None:
         """Do as kube-scheduler does: reserve the pod's claims (PreBind), then bind it."""
         entry = claims.render_consumer(allocation_hold.pod_entry(objects.pod(name)))
-        for claim in found or ("claim",):
+        for claim in texts or ("claim",):
             body = {"status": {"reservedFor": [entry]}}
             raw = self.server.claims[f"default/{claim}"]
             self.add(patches.strategic(raw, body))
@@ -252,10 +252,10 @@ class World:
         self, name: str, labels: dict[str, str] | None = None, /, **spec: Any
     ) -> dict[str, Any]:
         """A Node as others have it now: its spec, and labels of theirs beside what was applied."""
-        made = objects.a_node(name, **spec)
-        meta = self.server.nodes.get(name, made)["metadata"]
+        node = objects.a_node(name, **spec)
+        meta = self.server.nodes.get(name, node)["metadata"]
         meta = {**meta, "labels": {**meta["labels"], **(labels or {})}}
-        return self.server.keep_node({**made, "metadata": meta})
+        return self.server.keep_node({**node, "metadata": meta})
 
     def cordon(self, node: str) -> None:
         self.put_node(node, unschedulable=True)

@@ -14,8 +14,8 @@ from tests.support.builders import objects, shapes
 class Cluster(deciding.World):
     """Without a GPU at first; nodes come when a test says so."""
 
-    def __init__(self, *found: dict[str, Any], **document: Any) -> None:
-        written = {"shapes": [*found] or [shapes.document("h100-8", 8)], **document}
+    def __init__(self, *results: dict[str, Any], **document: Any) -> None:
+        written = {"shapes": [*results] or [shapes.document("h100-8", 8)], **document}
         read = node_shapes.read(written, "shapes.yaml")
         demanded = dataclasses.replace(deciding.on_demand_of(), document=read)
         super().__init__(0, demanded=demanded)
@@ -38,10 +38,10 @@ class Cluster(deciding.World):
     def bind(self, node: str = "new-0", wish: str = "") -> str:
         """The autoscaler brings a node for one that asks, and kube-scheduler puts the pod there."""
         pod = next(
-            one
-            for one in self.asked()
-            if "nodeName" not in one["spec"]
-            and wish in one["metadata"]["annotations"][names.PLACEHOLDER_FOR]
+            entry
+            for entry in self.asked()
+            if "nodeName" not in entry["spec"]
+            and wish in entry["metadata"]["annotations"][names.PLACEHOLDER_FOR]
         )
         self.put_node(node, dict(pod["spec"]["nodeSelector"]))
         self.server.change_pod(f"{self.namespace}/{pod['metadata']['name']}", node)
@@ -72,10 +72,10 @@ class Cluster(deciding.World):
         self.stores.nodes.apply(self._newer(self.server.nodes.pop(node)), deleted=True)
         self.stores.slices.apply(self._newer(objects.a_slice(node, 8)), deleted=True)
 
-    def restart(self, *found: dict[str, Any]) -> None:
+    def restart(self, *results: dict[str, Any]) -> None:
         """Another replica leads, with other shapes perhaps: what the first remembered is lost."""
-        if found:
-            read = node_shapes.read({"shapes": [*found]}, "shapes.yaml")
+        if results:
+            read = node_shapes.read({"shapes": [*results]}, "shapes.yaml")
             demanded = dataclasses.replace(deciding.on_demand_of(), document=read)
             self._settings = dataclasses.replace(self._settings, on_demand=demanded)
         self.decider = self.make_decider()

@@ -20,9 +20,9 @@ Object = dict[str, Any]
 def a_device(name: str = "gpu-0", allocator: str = "controller", *taints: str) -> Object:
     """A face, as the plugin publishes it."""
     keys = [*([names.ALLOCATOR_TAINT] if allocator == "controller" else []), *taints]
-    made = objects.drawing(name, "gpu-0", memory="80Gi")
-    made["taints"] = [{"key": key, "effect": "NoSchedule"} for key in keys]
-    return objects.with_values(made, allocator=allocator)
+    drawing = objects.drawing(name, "gpu-0", memory="80Gi")
+    drawing["taints"] = [{"key": key, "effect": "NoSchedule"} for key in keys]
+    return objects.with_values(drawing, allocator=allocator)
 
 
 def a_node(
@@ -31,11 +31,11 @@ def a_node(
     labels: Mapping[str, str] | None = None,
 ) -> Object:
     """A node with containerd 2."""
-    made = objects.a_node(name)
-    made["metadata"]["labels"] |= labels or {}
-    made["status"]["allocatable"] |= resources or {}
-    made["status"]["nodeInfo"] = {"containerRuntimeVersion": "containerd://2.4.2"}
-    return made
+    node = objects.a_node(name)
+    node["metadata"]["labels"] |= labels or {}
+    node["status"]["allocatable"] |= resources or {}
+    node["status"]["nodeInfo"] = {"containerRuntimeVersion": "containerd://2.4.2"}
+    return node
 
 
 def a_class(driver: str = names.DRIVER) -> Object:
@@ -79,13 +79,17 @@ def a_bundle(ends: dt.datetime | None = None) -> str:
 
 def a_webhook(bundle: str, name: str = "pods.admission.ration.dev") -> Object:
     """A ValidatingWebhookConfiguration of one webhook."""
-    one = {"name": name, "clientConfig": {"caBundle": bundle}}
-    return {"kind": "ValidatingWebhookConfiguration", "metadata": {"name": "r"}, "webhooks": [one]}
+    entry = {"name": name, "clientConfig": {"caBundle": bundle}}
+    return {
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "r"},
+        "webhooks": [entry],
+    }
 
 
 def healthy(**other: Any) -> facts.Facts:
     """All as it should be, but for what a test says."""
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "driver": names.DRIVER,
         "namespace": NAMESPACE,
         "now": NOW,
@@ -99,15 +103,15 @@ def healthy(**other: Any) -> facts.Facts:
         "webhooks": (),
         **other,
     }
-    return facts.Facts(**told)
+    return facts.Facts(**document)
 
 
 def found(check: str, **other: Any) -> findings.Finding:
     """The one finding of a check."""
-    (one,) = (one for one in checks.run(healthy(**other)) if one.check == check)
-    return one
+    (finding,) = (item for item in checks.run(healthy(**other)) if item.check == check)
+    return finding
 
 
 def states(**other: Any) -> dict[str, str]:
     """Return how each check ends."""
-    return {one.check: one.state.value for one in checks.run(healthy(**other))}
+    return {finding.check: finding.state.value for finding in checks.run(healthy(**other))}

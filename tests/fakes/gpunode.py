@@ -59,11 +59,11 @@ class FakeReader:
         self.reads += 1
         if self.down:
             raise errors.Unreachable(0, "", "connection refused")
-        found = self.claims.get(f"{ref.namespace}/{ref.name}")
-        if found is None:
+        claim = self.claims.get(f"{ref.namespace}/{ref.name}")
+        if claim is None:
             text = f'resourceclaims.resource.k8s.io "{ref.name}" not found'
             raise errors.NotFound(404, "NotFound", text)
-        return found
+        return claim
 
 
 class Killed(BaseException):
@@ -133,9 +133,9 @@ class GpuNode:
         shutil.rmtree(proc, ignore_errors=True)
         write(proc / "devices", f"Character devices:\n195 nvidia\n{CAPS_MAJOR} nvidia-caps\n")
         write(proc / "driver/nvidia-caps/mig-minors", "\n".join(opened.minors()))
-        for one in opened.present(self.nvml.machine):
-            text = f"DeviceFileMinor: {one.minor}\nDeviceFileMode: {one.mode}\n"
-            write(proc / "driver/nvidia/capabilities" / one.path, text)
+        for capability in opened.present(self.nvml.machine):
+            text = f"DeviceFileMinor: {capability.minor}\nDeviceFileMode: {capability.mode}\n"
+            write(proc / "driver/nvidia/capabilities" / capability.path, text)
 
     @property
     def cdi(self) -> Path:
@@ -155,8 +155,8 @@ class GpuNode:
 
     def numbers(self, path: Path) -> tuple[int, int] | None:
         """Device nodes without the right to make any: those of the machine, and the control's."""
-        name, of = path.name, self.nvml.machine
-        minors = {f"nvidia{of.minor(gpu)}": of.minor(gpu) for gpu in of.gpus}
+        name, source = path.name, self.nvml.machine
+        minors = {f"nvidia{source.minor(gpu)}": source.minor(gpu) for gpu in source.gpus}
         if name in minors:
             return 195, minors[name]
         return CONTROL.get(name)
@@ -206,11 +206,11 @@ class GpuNode:
             holding,
             self._hung,
         )
-        known = {**parts.table(), **left.table(), **acts}
-        acting = executor.Executor(records, specs, known, watch, left.restore)
-        place = claim_preparer.NodeScope(allocated_claims.NODE, rules=self.rules)
+        fields = {**parts.table(), **left.table(), **acts}
+        acting = executor.Executor(records, specs, fields, watch, left.restore)
+        node_scope = claim_preparer.NodeScope(allocated_claims.NODE, rules=self.rules)
         let_go = tombstones.Tombstones(self.time)
-        preparer = claim_preparer.Preparer(place, self.reader, gpus, acting, holding, let_go)
+        preparer = claim_preparer.Preparer(node_scope, self.reader, gpus, acting, holding, let_go)
         settings = mps_reconcile.MpsReconciler(
             records.list_records, shares, self.daemons, holding, acting.unaccounted_uids
         )

@@ -53,39 +53,39 @@ class Judge:
         self._given: dict[str, dict[str, tuple[float, int]]] = {}
         self.breaches: list[str] = []
 
-    def see(self, name: str, found: Raw | None, at_s: float) -> None:
+    def see(self, name: str, result: Raw | None, at_s: float) -> None:
         """A slice was written, or is gone, at that moment."""
-        for one in self._now.values():
-            self._note(one, at_s)
-        self._now = {key: one for key, one in self._now.items() if key != name}
+        for entry in self._now.values():
+            self._note(entry, at_s)
+        self._now = {key: obj for key, obj in self._now.items() if key != name}
         if not self._now:
             # Of a pool that is gone as a whole nobody can mix two generations.
             self._given = {
-                device: {who: (last_s, 0) for who, (last_s, _) in before.items()}
-                for device, before in self._given.items()
+                device: {who: (last_s, 0) for who, (last_s, _) in previous.items()}
+                for device, previous in self._given.items()
             }
-        if found is not None:
-            self._now[name] = found
-            self._weigh(found, at_s)
-            self._note(found, at_s)
+        if result is not None:
+            self._now[name] = result
+            self._weigh(result, at_s)
+            self._note(result, at_s)
 
-    def _note(self, found: Raw, at_s: float) -> None:
-        generation = found["spec"]["pool"]["generation"]
-        for device in found["spec"].get("devices") or ():
+    def _note(self, result: Raw, at_s: float) -> None:
+        generation = result["spec"]["pool"]["generation"]
+        for device in result["spec"].get("devices") or ():
             if (who := giver(device)) is not None:
                 self._given.setdefault(device["name"], {})[who] = at_s, generation
 
-    def _weigh(self, found: Raw, at_s: float) -> None:
-        generation = found["spec"]["pool"]["generation"]
-        for device in found["spec"].get("devices") or ():
+    def _weigh(self, result: Raw, at_s: float) -> None:
+        generation = result["spec"]["pool"]["generation"]
+        for device in result["spec"].get("devices") or ():
             who, name = giver(device), device["name"]
-            before = self._given.get(name, {})
-            for other, (last_s, of) in before.items():
+            previous = self._given.get(name, {})
+            for other, (last_s, total) in previous.items():
                 if who is None or other == who:
                     continue
                 if at_s - last_s < self._apart_s:
                     self.breaches.append(f"{name}: {who}'s {at_s - last_s} s after {other}'s")
-                if generation <= of:
+                if generation <= total:
                     self.breaches.append(
                         f"{name}: {who}'s in generation {generation}, as {other}'s"
                     )
@@ -117,10 +117,10 @@ class Node:
 
     def apply(self, writes: slice_plan.Writes) -> None:
         """One after the other. Raises Unanswered."""
-        for one in writes.deletes:
-            self._take(one["metadata"]["name"], None)
-        for one in (*writes.updates, *writes.creates):
-            self._take(one["metadata"]["name"], one)
+        for deleted in writes.deletes:
+            self._take(deleted["metadata"]["name"], None)
+        for deleted in (*writes.updates, *writes.creates):
+            self._take(deleted["metadata"]["name"], deleted)
 
     def wipe(self) -> None:
         """Wipe the slices as a kubelet does when it starts."""
@@ -131,13 +131,13 @@ class Node:
         """Return who gives out devices; None: nobody does, of some."""
         return {
             giver(device)
-            for one in self.objects.values()
-            for device in one["spec"].get("devices") or ()
+            for obj in self.objects.values()
+            for device in obj["spec"].get("devices") or ()
             if device["attributes"]["type"]["string"] != names.TYPE_MONITOR
         }
 
     def generation(self) -> int:
-        return max(int(one["spec"]["pool"]["generation"]) for one in self.objects.values())
+        return max(int(obj["spec"]["pool"]["generation"]) for obj in self.objects.values())
 
     def _take(self, name: str, obj: slice_plan.Object | None) -> None:
         if self._left == 0:

@@ -79,8 +79,8 @@ class ScriptedWatcher:
         )
 
     def watch(self, gpus: Iterable[ids.GpuUuid]) -> tuple[health.Watched, ...]:
-        before, self.watched = self.watched, set(gpus)
-        return tuple(health.Watched(gpu) for gpu in sorted(self.watched - before))
+        previous, self.watched = self.watched, set(gpus)
+        return tuple(health.Watched(gpu) for gpu in sorted(self.watched - previous))
 
     def wait(self, timeout_s: float) -> health.XidEvent | ports.GpuChanged | None:
         self.waited_for = set(self.watched)
@@ -116,9 +116,9 @@ class Counted(nvml_health.NvmlHealth):
     polls = 0
 
     def poll(self, gpu: ids.GpuUuid) -> health.PollResult | None:
-        found = super().poll(gpu)
-        self.polls += found is not None
-        return found
+        poll_result = super().poll(gpu)
+        self.polls += poll_result is not None
+        return poll_result
 
 
 @contextlib.contextmanager

@@ -36,12 +36,12 @@ class _Hardware:
 class History:
     """Feed it `see`; read `breaches`. Devices never change what they are while it looks."""
 
-    def __init__(self, found: Iterable[slices.Slice]) -> None:
+    def __init__(self, results: Iterable[slices.Slice]) -> None:
         self._pools: dict[Pool, _Hardware] = {}
-        for one in found:
-            pool = self._pools.setdefault((one.driver, one.pool), _Hardware())
-            pool.devices |= {device.name: device for device in one.devices}
-            for shared in one.counter_sets:
+        for result in results:
+            pool = self._pools.setdefault((result.driver, result.pool), _Hardware())
+            pool.devices |= {device.name: device for device in result.devices}
+            for shared in result.counter_sets:
                 amounts = shared.counters.items()
                 pool.counters |= {(shared.name, name): amount.nanos for name, amount in amounts}
         self._held: dict[str, tuple[claims.Result, ...]] = {}
@@ -54,20 +54,20 @@ class History:
     def see(self, version: int, raw: Raw, *, deleted: bool = False) -> None:
         """Take one version of a claim, in order."""
         claim = claims.parse(dict(raw))
-        before = self._held.get(claim.uid, ())
+        previous = self._held.get(claim.uid, ())
         results = () if deleted or claim.allocation is None else claim.allocation.results
-        results = tuple(one for one in results if not one.admin_access)
+        results = tuple(result for result in results if not result.admin_access)
         self.counts["versions"] += 1
-        if results == before:
+        if results == previous:
             return
         self._names[claim.uid] = claim.key
-        self._count(before, results, deleted=deleted)
+        self._count(previous, results, deleted=deleted)
         if results:
             self.ever.add(claim.key)
             self._held[claim.uid] = results
         else:
             self._held.pop(claim.uid, None)
-        for pool in {(one.device.driver, one.device.pool) for one in results}:
+        for pool in {(result.device.driver, result.device.pool) for result in results}:
             self._check(version, pool)
 
     def holders(self) -> tuple[str, ...]:
@@ -75,9 +75,9 @@ class History:
         return tuple(sorted(self._names[uid] for uid in self._held))
 
     def _count(
-        self, before: tuple[claims.Result, ...], now: tuple[claims.Result, ...], *, deleted: bool
+        self, previous: tuple[claims.Result, ...], now: tuple[claims.Result, ...], *, deleted: bool
     ) -> None:
-        match bool(before), bool(now):
+        match bool(previous), bool(now):
             case False, True:
                 self.counts["allocated"] += 1
                 self.counts["devices"] += len(now)
@@ -103,9 +103,9 @@ class History:
         """Return the results by device of a pool, one entry a claim."""
         used: dict[str, list[tuple[str, claims.Result]]] = {}
         for uid, results in self._held.items():
-            for one in results:
-                if (one.device.driver, one.device.pool) == pool:
-                    used.setdefault(one.device.device, []).append((self._names[uid], one))
+            for result in results:
+                if (result.device.driver, result.device.pool) == pool:
+                    used.setdefault(result.device.device, []).append((self._names[uid], result))
         return used
 
     def _check_capacity(
@@ -116,8 +116,8 @@ class History:
         users: list[tuple[str, claims.Result]],
     ) -> None:
         taken: collections.Counter[str] = collections.Counter()
-        for _, one in users:
-            taken.update({name: amount.nanos for name, amount in one.consumed.items()})
+        for _, result in users:
+            taken.update({name: amount.nanos for name, amount in result.consumed.items()})
         for name, nanos in taken.items():
             has = device.capacity.get(name)
             if has is None or nanos > has.value.nanos:
@@ -139,5 +139,7 @@ class History:
             if nanos > hardware.counters.get(key, 0):
                 self._breach(version, f"{pool[1]}/{key[0]}: counter {key[1]}", payers[key])
 
-    def _breach(self, version: int, what: str, users: Iterable[tuple[str, claims.Result]]) -> None:
-        self.breaches.append(Breach(version, what, tuple(sorted(name for name, _ in users))))
+    def _breach(
+        self, version: int, description: str, users: Iterable[tuple[str, claims.Result]]
+    ) -> None:
+        self.breaches.append(Breach(version, description, tuple(sorted(name for name, _ in users))))

@@ -133,4 +133,4 @@ class Kubelet:
 
 
 def _claims(messages: Any, refs: Iterable[ports.ClaimRef]) -> list[Any]:
-    return [messages.Claim(namespace=one.namespace, name=one.name, uid=one.uid) for one in refs]
+    return [messages.Claim(namespace=ref.namespace, name=ref.name, uid=ref.uid) for ref in refs]

@@ -41,23 +41,23 @@ def gpu_of(node: gpunode.GpuNode, name: str = WHOLE) -> model.Gpu:
 
 
 def mig_of(node: gpunode.GpuNode, name: str = WHOLE) -> mig.Mig:
-    found = gpu_of(node, name).mig
-    assert found is not None
-    return found
+    result = gpu_of(node, name).mig
+    assert result is not None
+    return result
 
 
 def by_hand(node: gpunode.GpuNode, profile: str, start: int) -> mig.Instance:
     """Return what an administrator does."""
     gpu = gpu_of(node)
     assert gpu.mig is not None
-    chosen = next(one for one in gpu.mig.profiles if one.name == profile)
-    at = next(one for one in chosen.placements if one.start == start)
+    chosen = next(item for item in gpu.mig.profiles if item.name == profile)
+    placement = next(placement for placement in chosen.placements if placement.start == start)
     hands = partitioning.FakePartitions(node.nvml.library, node.follow)
     hands.enable(gpu.uuid)
-    return hands.create(mig.InstanceRef(gpu.uuid, chosen.id, at))
+    return hands.create(mig.InstanceRef(gpu.uuid, chosen.id, placement))
 
 
 def spec_nodes(node: gpunode.GpuNode, ref: ports.ClaimRef) -> list[tuple[str, int, int]]:
     (device,) = json.loads(node.spec_path(ref.uid).read_bytes())["devices"]
     nodes = device["containerEdits"]["deviceNodes"]
-    return [(one["path"], one["major"], one["minor"]) for one in nodes]
+    return [(node["path"], node["major"], node["minor"]) for node in nodes]

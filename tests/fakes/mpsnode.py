@@ -35,9 +35,9 @@ def machine(driver: str = "") -> Iterator[Path]:
     """
     if os.geteuid() != 0:
         pytest.skip("needs root to mount")
-    with tempfile.TemporaryDirectory(prefix="sup-") as made:
-        Path(made).chmod(0o755)
-        base = Path(made) / "m"
+    with tempfile.TemporaryDirectory(prefix="sup-") as temporary_directory:
+        Path(temporary_directory).chmod(0o755)
+        base = Path(temporary_directory) / "m"
         made_of = store.create(base, "hgx-h100", "node-1")
         made_of.state.loaded_driver = driver
         store.save(base, made_of)
@@ -93,12 +93,12 @@ class Node:
     def want(self, minor: int, gib: int = 30, percentage: int = 50, **more: Any) -> str:
         """Have a daemon for a GPU wanted; the digest of the file."""
         uuid = self.uuid(minor)
-        given = {"key": uuid, "devices": (uuid,), "pinned_memory": (gib * GIB,), **more}
-        return self.write(mps_files.Desired(active_thread_percentage=percentage, **given))
+        fields = {"key": uuid, "devices": (uuid,), "pinned_memory": (gib * GIB,), **more}
+        return self.write(mps_files.Desired(active_thread_percentage=percentage, **fields))
 
-    def write(self, wanted: mps_files.Desired) -> str:
-        data = wanted.render()
-        atomic.replace(self.layout.desired(wanted.key), data, 0o600, failpoints.NO_OBSERVER)
+    def write(self, desired: mps_files.Desired) -> str:
+        data = desired.render()
+        atomic.replace(self.layout.desired(desired.key), data, 0o600, failpoints.NO_OBSERVER)
         return mps_files.digest(data)
 
     def unwant(self, minor: int) -> None:
@@ -121,8 +121,10 @@ class Node:
 
     def daemons(self, minor: int) -> tuple[int, ...]:
         """Pids of the control daemons of a GPU's key."""
-        found = processes.pids_with_pipe(daemon_process.CONTROL, self.layout.pipe(self.uuid(minor)))
-        return tuple(pid for pid in found if "-f" in processes.read_arguments(pid))
+        pids_with_pipe = processes.pids_with_pipe(
+            daemon_process.CONTROL, self.layout.pipe(self.uuid(minor))
+        )
+        return tuple(pid for pid in pids_with_pipe if "-f" in processes.read_arguments(pid))
 
     def control_log(self, minor: int) -> str:
         path = self.layout.log(self.uuid(minor)) / "control.log"
@@ -167,8 +169,8 @@ class Node:
         """A CUDA program that holds what it got, and what it says it got."""
         process = self.begin(minor, *options)
         assert process.stdout is not None
-        said: dict[str, Any] = json.loads(process.stdout.readline())
-        return process, said
+        document: dict[str, Any] = json.loads(process.stdout.readline())
+        return process, document
 
     def begin(self, minor: int, *options: str, user: int | None = None) -> "subprocess.Popen[str]":
         """A CUDA program, not waited for; another `user` has the pipe in the daemon's own root."""
@@ -195,11 +197,11 @@ class Node:
         waiting.until(lambda: self.status(minor) is None, WITHIN_S)
 
     def _end_clients(self, minor: int) -> None:
-        ended = [one for one in self._clients if one[0] == minor]
+        ended = [_client for _client in self._clients if _client[0] == minor]
         for _, client in ended:
             client.kill()
             client.communicate(timeout=WITHIN_S)
-        self._clients = [one for one in self._clients if one not in ended]
+        self._clients = [_client for _client in self._clients if _client not in ended]
 
     def close(self) -> None:
         for supervisor in self.supervisors:

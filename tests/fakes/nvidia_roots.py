@@ -34,8 +34,8 @@ def lay_node(layout: str, system: str, host: Path) -> Node:
 
     A driver container has the system's own libc, and its host another one's.
     """
-    place, programs, libraries = _PLACES[layout]
-    driver = host / place
+    location, programs, libraries = _PLACES[layout]
+    driver = host / location
     try:
         packages.lay_system(system, driver if layout == "driver container" else host)
         packages.lay_driver(system, driver, programs, libraries)

@@ -31,13 +31,13 @@ _SWITCHES = "switches"
 class FakeNvml:
     """Implements `ports.Nvml`; `absent` makes it a library that is not loaded."""
 
-    def __init__(self, of: machine.Machine) -> None:
-        self.machine = of
+    def __init__(self, source: machine.Machine) -> None:
+        self.machine = source
         self.absent = False
         self.readings = 0
         self.knows: tuple[model.Gpu, ...] = ()
         self.hangs: dict[ids.GpuUuid, errors.Hung] = {}
-        self._library = library.Library(of)
+        self._library = library.Library(source)
         self._library.init(client.INIT_FLAG_NO_GPUS)
 
     def inventory(self) -> model.Inventory:
@@ -69,12 +69,12 @@ class FakeNvml:
             raise self.hangs[gpu.uuid]
         try:
             handle = self._library.device_get_handle_by_uuid(gpu.uuid)
-            of = self.machine.find(gpu.uuid)
+            match = self.machine.find(gpu.uuid)
             minor = self._library.device_get_minor_number(handle)
-            found = partitions.of_gpu(self._library, of, handle)
+            mig = partitions.of_gpu(self._library, match, handle)
         except codes.NvmlError as e:
             raise errors.DeviceFault(gpu.uuid, "reading it again", e.code, str(e)) from e
-        return dataclasses.replace(gpu, minor=minor, mig=found)
+        return dataclasses.replace(gpu, minor=minor, mig=mig)
 
     def set_gpus(self, inventory: model.Inventory) -> None:
         self.knows = inventory.all_gpus
@@ -83,32 +83,32 @@ class FakeNvml:
         return self.hangs.get(gpu)
 
     def _gpu(self, index: int) -> model.Gpu:
-        ask = self._library
-        handle = ask.device_get_handle_by_index(index)
-        slot = self.machine.find(ask.device_get_uuid(handle)).slot
-        cuda = ask.system_get_cuda_driver_version()
-        addressing = self._optional(ask.device_get_addressing_mode, handle)
-        virtual = ask.device_get_virtualization_mode(handle) == codes.Virtualization.VGPU
-        gpu = self.machine.find(ask.device_get_uuid(handle))
+        answer = self._library
+        handle = answer.device_get_handle_by_index(index)
+        slot = self.machine.find(answer.device_get_uuid(handle)).slot
+        cuda = answer.system_get_cuda_driver_version()
+        addressing = self._optional(answer.device_get_addressing_mode, handle)
+        virtual = answer.device_get_virtualization_mode(handle) == codes.Virtualization.VGPU
+        gpu = self.machine.find(answer.device_get_uuid(handle))
         return model.Gpu(
             index=index,
-            uuid=ids.GpuUuid(ask.device_get_uuid(handle)),
+            uuid=ids.GpuUuid(answer.device_get_uuid(handle)),
             pci=ids.PciAddress(slot.pci),
-            minor=ask.device_get_minor_number(handle),
-            product=ask.device_get_name(handle),
-            brand=BRANDS[codes.Brand(ask.device_get_brand(handle))],
-            architecture=ARCHITECTURES[codes.Architecture(ask.device_get_architecture(handle))],
-            cuda_capability=ask.device_get_cuda_compute_capability(handle),
-            driver_version=ask.system_get_driver_version(),
+            minor=answer.device_get_minor_number(handle),
+            product=answer.device_get_name(handle),
+            brand=BRANDS[codes.Brand(answer.device_get_brand(handle))],
+            architecture=ARCHITECTURES[codes.Architecture(answer.device_get_architecture(handle))],
+            cuda_capability=answer.device_get_cuda_compute_capability(handle),
+            driver_version=answer.system_get_driver_version(),
             cuda_driver_version=(cuda // 1000, cuda % 1000 // 10),
-            memory_bytes=ask.device_get_memory_info(handle).total,
+            memory_bytes=answer.device_get_memory_info(handle).total,
             numa_node=slot.numa if slot.numa >= 0 else None,
             pcie_root=f"pci{slot.host_bridge}",
             nvlink_domain=self._domain(handle),
-            module=self._optional(ask.device_get_module_id, handle) or None,
+            module=self._optional(answer.device_get_module_id, handle) or None,
             addressing=None if addressing is None else ADDRESSING[codes.AddressingMode(addressing)],
             virtual=virtual,
-            mig=None if virtual else partitions.of_gpu(ask, gpu, handle),
+            mig=None if virtual else partitions.of_gpu(answer, gpu, handle),
         )
 
     def _domain(self, handle: client.Handle) -> str | None:
@@ -126,14 +126,19 @@ class FakeNvml:
 
     def _end(self, gpu: model.Gpu) -> str:
         """Return where its NVLinks end: "" without any, a GPU's address, or `_SWITCHES`."""
-        ask = self._library
-        handle = ask.device_get_handle_by_uuid(gpu.uuid)
+        answer = self._library
+        handle = answer.device_get_handle_by_uuid(gpu.uuid)
         try:
-            if ask.device_get_nv_link_remote_device_type(handle, 0) == codes.NVLINK_REMOTE_SWITCH:
+            if (
+                answer.device_get_nv_link_remote_device_type(handle, 0)
+                == codes.NVLINK_REMOTE_SWITCH
+            ):
                 return _SWITCHES
         except codes.NvmlError:
             return ""
-        return self.machine.find(ask.device_get_nv_link_remote_pci_info(handle, 0).bus_id).slot.pci
+        return self.machine.find(
+            answer.device_get_nv_link_remote_pci_info(handle, 0).bus_id
+        ).slot.pci
 
 
 def _linked(gpu: model.Gpu, ends: dict[ids.PciAddress, str]) -> model.Gpu:

@@ -12,5 +12,7 @@ from hack.cluster import control
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """This one's, with bytecode kept in a folder of the cache and the image's settings."""
-    kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, **control.python(), **(more or {})}
+    retained = {
+        name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
+    return {**retained, **control.python(), **(more or {})}

@@ -37,31 +37,36 @@ class FakePartitions:
 
         return patiently(once, patience_s)
 
-    def create(self, place: mig.InstanceRef) -> mig.Instance:
-        ask, at = self._ask, place.placement
-        handle = self._handle(place.gpu)
-        create = ask.device_create_gpu_instance_with_placement
+    def create(self, instance_ref: mig.InstanceRef) -> mig.Instance:
+        answer, placement = self._ask, instance_ref.placement
+        handle = self._handle(instance_ref.gpu)
+        created_value = answer.device_create_gpu_instance_with_placement
         try:
-            made = create(handle, place.profile_id, at.start, at.size)
+            created = created_value(
+                handle, instance_ref.profile_id, placement.start, placement.size
+            )
         except codes.NvmlError as e:
-            raise _unchanged(place.gpu, e) from e
+            raise _unchanged(instance_ref.gpu, e) from e
         self._point("GPU instance made")
         try:
-            spanning = max(self._compute_profiles(made), key=lambda one: one.multiprocessor_count)
-            compute = ask.gpu_instance_create_compute_instance(made, spanning.id)
+            spanning = max(
+                self._compute_profiles(created),
+                key=lambda profile_info: profile_info.multiprocessor_count,
+            )
+            compute = answer.gpu_instance_create_compute_instance(created, spanning.id)
         except codes.NvmlError as e:
-            self._unmake(place.gpu, made)
-            raise _unchanged(place.gpu, e) from e
+            self._unmake(instance_ref.gpu, created)
+            raise _unchanged(instance_ref.gpu, e) from e
         self._point("compute instance made")
-        info = ask.compute_instance_get_info(compute)
-        uuid = ids.MigUuid(ask.device_get_uuid(info.device))
-        number = ask.gpu_instance_get_info(made).id
-        return mig.Instance(number, place.profile_id, at, info.id, uuid)
+        info = answer.compute_instance_get_info(compute)
+        uuid = ids.MigUuid(answer.device_get_uuid(info.device))
+        number = answer.gpu_instance_get_info(created).id
+        return mig.Instance(number, instance_ref.profile_id, placement, info.id, uuid)
 
-    def destroy(self, place: mig.InstanceRef, patience_s: float) -> None:
+    def destroy(self, instance_ref: mig.InstanceRef, patience_s: float) -> None:
         def once() -> None:
-            for made in list(self._at(place)):
-                self._unmake(place.gpu, made)
+            for handle in list(self._at(instance_ref)):
+                self._unmake(instance_ref.gpu, handle)
 
         patiently(once, patience_s)
 
@@ -72,35 +77,35 @@ class FakePartitions:
         return refused(gpu, self._ask.device_get_mig_mode, self._handle(gpu))
 
     def _set(self, gpu: str, *, enabled: bool) -> bool:
-        before, pending = self._mode(gpu)
-        if before == pending == enabled:
+        previous, pending = self._mode(gpu)
+        if previous == pending == enabled:
             return False
         handle = self._handle(gpu)
         status = self._ask.device_set_mig_mode(handle, enabled)
         self._point("MIG mode asked for")
         if status == codes.Return.SUCCESS:
-            return before != enabled
-        self._ask.device_set_mig_mode(handle, before)
+            return previous != enabled
+        self._ask.device_set_mig_mode(handle, previous)
         raise errors.Unchanged(gpu, "nvmlDeviceSetMigMode", status, _WORDS[status])
 
-    def _at(self, place: mig.InstanceRef) -> Iterator[client.Handle]:
+    def _at(self, instance_ref: mig.InstanceRef) -> Iterator[client.Handle]:
         try:
-            found = list(self._instances(place.gpu))
+            handles = list(self._instances(instance_ref.gpu))
         except errors.DeviceFault as fault:
             if fault.code in _GONE:
                 return
             raise
-        for made in found:
-            info = self._ask.gpu_instance_get_info(made)
-            at = mig.Placement(info.placement.start, info.placement.size)
-            if (info.profile_id, at) != (place.profile_id, place.placement):
+        for handle in handles:
+            info = self._ask.gpu_instance_get_info(handle)
+            placement = mig.Placement(info.placement.start, info.placement.size)
+            if (info.profile_id, placement) != (instance_ref.profile_id, instance_ref.placement):
                 continue
             uuids = {
-                self._ask.device_get_uuid(self._ask.compute_instance_get_info(one).device)
-                for one in self._compute(made)
+                self._ask.device_get_uuid(self._ask.compute_instance_get_info(handle).device)
+                for handle in self._compute(handle)
             }
-            if place.uuid is None or not uuids or place.uuid in uuids:
-                yield made
+            if instance_ref.uuid is None or not uuids or instance_ref.uuid in uuids:
+                yield handle
 
     def _instances(self, gpu: str) -> Iterator[client.Handle]:
         handle = self._handle(gpu)
@@ -111,24 +116,24 @@ class FakePartitions:
                 continue
             yield from refused(gpu, self._ask.device_get_gpu_instances, handle, info.id)
 
-    def _compute(self, made: client.Handle) -> Iterator[client.Handle]:
-        for one in self._compute_profiles(made):
-            yield from self._ask.gpu_instance_get_compute_instances(made, one.id)
+    def _compute(self, handle: client.Handle) -> Iterator[client.Handle]:
+        for profile in self._compute_profiles(handle):
+            yield from self._ask.gpu_instance_get_compute_instances(handle, profile.id)
 
     def _compute_profiles(
-        self, made: client.Handle
+        self, handle: client.Handle
     ) -> Iterator[mig_calls.ComputeInstanceProfileInfo]:
         for enum in geometry.COMPUTE_SLICES:
             try:
-                yield self._ask.gpu_instance_get_compute_instance_profile_info(made, enum, 0)
+                yield self._ask.gpu_instance_get_compute_instance_profile_info(handle, enum, 0)
             except codes.NvmlError:
                 continue
 
-    def _unmake(self, gpu: str, made: client.Handle) -> None:
-        for compute in list(self._compute(made)):
+    def _unmake(self, gpu: str, handle: client.Handle) -> None:
+        for compute in list(self._compute(handle)):
             refused(gpu, self._ask.compute_instance_destroy, compute)
             self._point("compute instance destroyed")
-        refused(gpu, self._ask.gpu_instance_destroy, made)
+        refused(gpu, self._ask.gpu_instance_destroy, handle)
         self._point("GPU instance destroyed")
 
     def _point(self, name: str) -> None:

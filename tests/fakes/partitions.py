@@ -20,20 +20,22 @@ def of_gpu(ask: library.Library, gpu: machine.Gpu, handle: client.Handle) -> mig
     }
     instances = tuple(
         mig.Instance(
-            made.id,
-            made.profile,
-            mig.Placement(made.at.start, made.at.size),
-            *devices.get(made.id, (None, None)),
+            instance.id,
+            instance.profile,
+            mig.Placement(instance.at.start, instance.at.size),
+            *devices.get(instance.id, (None, None)),
         )
         for profile in profiles
-        for made in sorted(ask.machine.board(gpu).instances, key=lambda one: one.id)
-        if made.profile == profile.id
+        for instance in sorted(
+            ask.machine.board(gpu).instances, key=lambda gpu_instance: gpu_instance.id
+        )
+        if instance.profile == profile.id
     )
     return mig.Mig(enabled, gpu.resetless, profiles, instances if enabled else ())
 
 
 def _slices(profiles: tuple[mig.Profile, ...], profile_id: int) -> int:
-    return next(one.compute_slices for one in profiles if one.id == profile_id)
+    return next(profile.compute_slices for profile in profiles if profile.id == profile_id)
 
 
 def _profiles(ask: library.Library, handle: client.Handle) -> Iterator[mig.Profile]:
@@ -49,7 +51,9 @@ def _profiles(ask: library.Library, handle: client.Handle) -> Iterator[mig.Profi
             compute_slices=info.slice_count,
             memory_mib=info.memory_size_mb,
             instances=info.instance_count,
-            placements=tuple(mig.Placement(at.start, at.size) for at in places),
+            placements=tuple(
+                mig.Placement(placement.start, placement.size) for placement in places
+            ),
             engines=mig.Engines(
                 info.multiprocessor_count,
                 info.copy_engine_count,

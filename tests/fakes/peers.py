@@ -18,6 +18,6 @@ class Peer:
     def close(self) -> None:
         self.closed = True
 
-    def heard(self, what: str) -> list[tuple[str, ...]]:
+    def heard(self, description: str) -> list[tuple[str, ...]]:
         """Return what it was told of one kind, without the word for it."""
-        return [words[1:] for words in self.told if words[0] == what]
+        return [words[1:] for words in self.told if words[0] == description]

@@ -32,8 +32,8 @@ class Events:
         related: recorder.ObjectRef | None = None,
     ) -> None:
         assert related is None
-        told = self.told if warning else self.good_news
-        told.append((regarding.kind, regarding.name, reason, message))
+        reported = self.told if warning else self.good_news
+        reported.append((regarding.kind, regarding.name, reason, message))
 
 
 class Shell:
@@ -60,10 +60,10 @@ class Shell:
             ("dra", self.paths.service, self._add_to),
             ("registration", self.paths.registration, self.registration.add_to),
         ):
-            one = unix_server.UnixServer(name, path, add, settings)
-            thread = threading.Thread(target=one.run, args=(self._stop,))
+            server = unix_server.UnixServer(name, path, add, settings)
+            thread = threading.Thread(target=server.run, args=(self._stop,))
             thread.start()
-            assert one.serving.wait(5)
+            assert server.serving.wait(5)
             self._threads.append(thread)
 
     def _add_to(self, grpc_server: grpc.Server) -> None:
@@ -103,8 +103,8 @@ def inventory(count: int, brand: str = "NVIDIA") -> model.Inventory:
 class Gpus:
     """Inventory of the node's GPUs, or the error of reading it."""
 
-    def __init__(self, found: model.Inventory) -> None:
-        self.found: model.Inventory | errors.DeviceFault = found
+    def __init__(self, result: model.Inventory) -> None:
+        self.found: model.Inventory | errors.DeviceFault = result
         self.looks = 0
 
     def before(self) -> None:

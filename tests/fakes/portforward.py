@@ -94,7 +94,7 @@ def _payload(connection: socket.socket) -> bytes:
     if size == _SHORT:
         (size,) = struct.unpack(">H", _exactly(connection, 2))
     mask = _exactly(connection, 4)
-    return bytes(byte ^ mask[at % 4] for at, byte in enumerate(_exactly(connection, size)))
+    return bytes(byte ^ mask[index % 4] for index, byte in enumerate(_exactly(connection, size)))
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:

@@ -16,9 +16,9 @@ def ref(name: str) -> ports.ClaimRef:
     return ports.ClaimRef("default", name, ids.ClaimUid(f"uid-{name}"))
 
 
-def prepared(one: ports.ClaimRef) -> ports.Prepared:
+def prepared(claim_ref: ports.ClaimRef) -> ports.Prepared:
     """The one device of a claim."""
-    cdi = f"gpu.ration.dev/claim={one.uid}-gpu-0"
+    cdi = f"gpu.ration.dev/claim={claim_ref.uid}-gpu-0"
     return ports.Prepared((ports.PreparedDevice("gpu", "node-a", "gpu-0", (cdi,)),))
 
 
@@ -37,23 +37,23 @@ class Preparation:
         self.held[name] = threading.Event()
         return self.held[name]
 
-    def prepare(self, one: ports.ClaimRef, cancelled: ports.Cancelled) -> Answer:
-        self.begun.append(one.name)
-        held = self.held.get(one.name)
+    def prepare(self, claim_ref: ports.ClaimRef, cancelled: ports.Cancelled) -> Answer:
+        self.begun.append(claim_ref.name)
+        held = self.held.get(claim_ref.name)
         for _ in range(int(PATIENCE_S / 0.01) if held else 0):
             assert held is not None
             if held.wait(0.01):
                 break
             if cancelled():
-                self.gone.append(one.name)
+                self.gone.append(claim_ref.name)
                 break
-        return self.behave.get(one.name, lambda: prepared(one))()
+        return self.behave.get(claim_ref.name, lambda: prepared(claim_ref))()
 
-    def unprepare(self, one: ports.ClaimRef) -> ports.Refused | None:
-        self.unprepared.append(one.name)
-        answer = self.behave.get(one.name, lambda: prepared(one))()
+    def unprepare(self, claim_ref: ports.ClaimRef) -> ports.Refused | None:
+        self.unprepared.append(claim_ref.name)
+        answer = self.behave.get(claim_ref.name, lambda: prepared(claim_ref))()
         return answer if isinstance(answer, ports.Refused) else None
 
-    def check(self, one: ports.ClaimRef) -> ports.Refused | None:
-        answer = self.behave.get(one.name, lambda: prepared(one))()
+    def check(self, claim_ref: ports.ClaimRef) -> ports.Refused | None:
+        answer = self.behave.get(claim_ref.name, lambda: prepared(claim_ref))()
         return answer if isinstance(answer, ports.Refused) else None

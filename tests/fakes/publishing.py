@@ -16,13 +16,14 @@ class Running:
     """A publisher on its threads."""
 
     def __init__(
-        self, made: publisher.Publisher, turn: publisher_election.PublisherElection
+        self, created: publisher.Publisher, turn: publisher_election.PublisherElection
     ) -> None:
-        self.publisher = made
+        self.publisher = created
         self._turn = turn
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=run, args=(self._stop,)) for run in (made.slices.run, made.run)
+            threading.Thread(target=run, args=(self._stop,))
+            for run in (created.slices.run, created.run)
         ]
         for thread in self._threads:
             thread.start()
@@ -47,32 +48,34 @@ NodeMaker = Callable[[dict[str, str]], None]
 """Makes the Node anew, with these labels."""
 
 
-def published(one: Running) -> None:
+def published(running: Running) -> None:
     """Wait until it says that all is as it should be, and offered."""
-    waiting.until(lambda: one.publisher.problem() is one.publisher.withheld() is None)
+    waiting.until(lambda: running.publisher.problem() is running.publisher.withheld() is None)
 
 
 def writes(api: api_server.ApiServer) -> list[str]:
     """The methods of all writes so far."""
-    return [one.method for one in api.requests if faults.writes(one)]
+    return [request.method for request in api.requests if faults.writes(request)]
 
 
 def only_slice(api: api_server.ApiServer) -> dict[str, Any]:
     """The one slice with devices; counters have theirs."""
-    (found,) = (one for one in api.all(gvr.RESOURCE_SLICES) if "sharedCounters" not in one["spec"])
-    return found
+    (result,) = (
+        entry for entry in api.all(gvr.RESOURCE_SLICES) if "sharedCounters" not in entry["spec"]
+    )
+    return result
 
 
 def devices(api: api_server.ApiServer) -> list[dict[str, Any]]:
     """All that are published, in the slices' order."""
     slices = api.all(gvr.RESOURCE_SLICES)
-    return [one for each in slices for one in each["spec"].get("devices") or ()]
+    return [entry for each in slices for entry in each["spec"].get("devices") or ()]
 
 
 def brand_of(api: api_server.ApiServer) -> str | None:
     """Return the brand of the published GPUs; None between two writes."""
-    found = {device["attributes"]["brand"]["string"] for device in devices(api)}
-    return str(found.pop()) if len(found) == 1 else None
+    strings = {device["attributes"]["brand"]["string"] for device in devices(api)}
+    return str(strings.pop()) if len(strings) == 1 else None
 
 
 def until_given_by(api: api_server.ApiServer, whom: str | None) -> None:
@@ -83,7 +86,7 @@ def until_given_by(api: api_server.ApiServer, whom: str | None) -> None:
 def breaches(api: api_server.ApiServer) -> list[str]:
     """Return what the judge says of all slices ever written, by publishers with a swift clock."""
     judge = handing.Judge(handing.APART_S / fake_clock.SWIFT)
-    for one in api.requests:
-        if faults.writes(one) and "resourceslices" in one.path and one.body:
-            judge.see(one.body["metadata"]["name"], one.body, one.at)
+    for request in api.requests:
+        if faults.writes(request) and "resourceslices" in request.path and request.body:
+            judge.see(request.body["metadata"]["name"], request.body, request.at)
     return judge.breaches

@@ -24,16 +24,16 @@ def _asks() -> dict[str, Raw]:
     """The claim of each pod of the example: `spec.devices`, by the pod's name, in order."""
     documents = [*yaml.safe_load_all(_EXAMPLE.read_text())]
     templates = {
-        one["metadata"]["name"]: one["spec"]["spec"]["devices"]
-        for one in documents
-        if one["kind"] == "ResourceClaimTemplate"
+        document["metadata"]["name"]: document["spec"]["spec"]["devices"]
+        for document in documents
+        if document["kind"] == "ResourceClaimTemplate"
     }
     return {
-        one["metadata"]["name"]: templates[
-            one["spec"]["resourceClaims"][0]["resourceClaimTemplateName"]
+        document["metadata"]["name"]: templates[
+            document["spec"]["resourceClaims"][0]["resourceClaimTemplateName"]
         ]
-        for one in documents
-        if one["kind"] == "Pod"
+        for document in documents
+        if document["kind"] == "Pod"
     }
 
 
@@ -45,23 +45,23 @@ def pod_names() -> tuple[str, ...]:
 def _slices(node: str) -> Iterable[Raw]:
     pool = simulated_pool.of_machine(node, "controller")
     owner = slice_builder.Owner(simulated_pool.node_name(node), objects.uid_of(node))
-    for number, one in enumerate(slice_builder.render(pool, owner, 2)):
-        made = dict(one)
-        made["metadata"] = {"name": f"{node}-{number}", "resourceVersion": "2"}
-        yield made
+    for number, entry in enumerate(slice_builder.render(pool, owner, 2)):
+        document = dict(entry)
+        document["metadata"] = {"name": f"{node}-{number}", "resourceVersion": "2"}
+        yield document
 
 
 def world(**more: Any) -> World:
     """A decider over the two nodes, and the chart's DeviceClasses."""
-    made = World(0, 0, **more)
-    for one in helm.usual("DeviceClass"):
-        meta = {**one["metadata"], "resourceVersion": "2"}
-        made.stores.classes.apply({**one, "metadata": meta})
+    created = World(0, 0, **more)
+    for entry in helm.usual("DeviceClass"):
+        meta = {**entry["metadata"], "resourceVersion": "2"}
+        created.stores.classes.apply({**entry, "metadata": meta})
     for node in NODES:
-        made.put_node(node)
-        for one in _slices(node):
-            made.stores.slices.apply(one)
-    return made
+        created.put_node(node)
+        for entry in _slices(node):
+            created.stores.slices.apply(entry)
+    return created
 
 
 def a_pod(like: str, name: str = "", **spec: Any) -> list[Raw]:
@@ -87,13 +87,13 @@ def _pod(name: str, spec: Raw) -> Raw:
     return objects.a_pod(name, f"{name}-gpu", **{"containers": [{"name": "main"}], **spec})
 
 
-def arrive(made: World, names: Iterable[str]) -> None:
+def arrive(created: World, names: Iterable[str]) -> None:
     """Pods of the example come one after the other; who has devices is bound, and runs."""
     for name in names:
-        made.add(*a_pod(name))
-        made.settle()
-        node = made.node_of(f"{name}-gpu")
+        created.add(*a_pod(name))
+        created.settle()
+        node = created.node_of(f"{name}-gpu")
         if node is not None:
-            start = made.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-            made.change_pod(name, node=node, phase="Running", startTime=start)
-            made.settle()
+            start = created.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+            created.change_pod(name, node=node, phase="Running", startTime=start)
+            created.settle()

@@ -22,6 +22,6 @@ class Api:
     def create(self, resource: gvr.Resource, body: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(resource.plural)
         if resource.plural == "tokenreviews":
-            known = body["spec"]["token"] == GOOD
-            return {"status": {"authenticated": known, "user": WHO if known else None}}
+            existing = body["spec"]["token"] == GOOD
+            return {"status": {"authenticated": existing, "user": WHO if existing else None}}
         return allowed(yes=self.may)

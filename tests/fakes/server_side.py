@@ -20,7 +20,7 @@ def a_reservation_of(body: dict[str, Any], namespace: str | None, stamp: str) ->
 
 def a_pod_of(body: dict[str, Any], stamp: str) -> dict[str, Any]:
     """Return what was sent, as a server with the chart's PriorityClasses keeps it."""
-    made = {
+    document = {
         "uid": objects.uid_of(f"{body['metadata']['name']} {stamp}"),
         "creationTimestamp": stamp,
     }
@@ -29,7 +29,7 @@ def a_pod_of(body: dict[str, Any], stamp: str) -> dict[str, Any]:
         **body["spec"],
         **({"priority": -10, "preemptionPolicy": "Never"} if placeholder else {}),
     }
-    meta = {**body["metadata"], **made}
+    meta = {**body["metadata"], **document}
     return {**body, "metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
 
 
@@ -105,10 +105,10 @@ class Server:
         key = f"{namespace}/{name}"
         if "delete" in self.refuse:
             raise self.refuse.pop("delete")
-        found = self.pods.get(key)
-        if found is None:
+        result = self.pods.get(key)
+        if result is None:
             raise errors.NotFound(404, "NotFound", name)
-        if found["metadata"]["uid"] != uid:
+        if result["metadata"]["uid"] != uid:
             raise errors.Conflict(409, "Conflict", "another of that name")
         self.show_pod(self.newer(self.pods.pop(key)), deleted=True)
 
@@ -123,10 +123,10 @@ class Server:
         spec = {**pod["spec"], **({"nodeName": node} if node else {})}
         self._keep_pod(key, {**pod, "spec": spec, "status": {**pod["status"], **status}})
 
-    def newer(self, one: dict[str, Any]) -> dict[str, Any]:
+    def newer(self, entry: dict[str, Any]) -> dict[str, Any]:
         """An object of the next version."""
         self.version += 1
-        return {**one, "metadata": {**one["metadata"], "resourceVersion": str(self.version)}}
+        return {**entry, "metadata": {**entry["metadata"], "resourceVersion": str(self.version)}}
 
     def _keep_own(self, key: str, changed: dict[str, Any]) -> dict[str, Any]:
         self.version += 1
@@ -152,10 +152,10 @@ class Server:
         return json.loads(json.dumps(self.claims[f"{namespace}/{name}"]))  # type: ignore[no-any-return]
 
     def _map(self, name: str, namespace: str | None) -> dict[str, Any]:
-        found = self.maps.get(f"{namespace}/{name}")
-        if found is None:
+        result = self.maps.get(f"{namespace}/{name}")
+        if result is None:
             raise errors.NotFound(404, "NotFound", name)
-        return found
+        return result
 
     def patch(
         self,
@@ -172,15 +172,15 @@ class Server:
         if kind_of is gvr.PODS:
             return self._patch_pod(name, body, subresource, kind)
         if kind_of is gvr.CONFIG_MAPS:
-            found: dict[str, Any] = patches.merge(self._map(name, namespace), dict(body))
-            self.maps[f"{namespace}/{name}"] = found
-            return found
+            merged: dict[str, Any] = patches.merge(self._map(name, namespace), dict(body))
+            self.maps[f"{namespace}/{name}"] = merged
+            return merged
         if kind_of in {gvr.RESERVATIONS, gvr.QUEUES}:
             assert subresource == "status"
             key = f"{namespace}/{name}" if namespace else name
-            found = self.own[key]
-            assert body["metadata"]["uid"] == found["metadata"]["uid"]
-            return self._keep_own(key, patches.merge(found, dict(body)))
+            merged = self.own[key]
+            assert body["metadata"]["uid"] == merged["metadata"]["uid"]
+            return self._keep_own(key, patches.merge(merged, dict(body)))
         if kind_of is gvr.NODES:
             assert (subresource, kind) == ("status", client.PatchType.STRATEGIC)
             (condition,) = body["status"]["conditions"]
@@ -191,19 +191,19 @@ class Server:
             raise self.refuse.pop(name)
         if not subresource and name in self.unpatchable:
             raise errors.Invalid(422, "Invalid", "spec: Invalid value: field is immutable")
-        found = self.claims[f"{namespace}/{name}"]
-        wanted = body["metadata"].get("resourceVersion")
-        if wanted not in {None, found["metadata"]["resourceVersion"]}:
+        merged = self.claims[f"{namespace}/{name}"]
+        expected = body["metadata"].get("resourceVersion")
+        if expected not in {None, merged["metadata"]["resourceVersion"]}:
             raise errors.Conflict(409, "Conflict", "changed")
         if kind is client.PatchType.APPLY:
             assert force
             applied, self.owners = applying.apply(
-                found, dict(body), "controller", self.owners, force=force
+                merged, dict(body), "controller", self.owners, force=force
             )
             self.said.append((name, body["status"]["devices"][0]["conditions"][0]["type"]))
             return self._keep(f"{namespace}/{name}", applied)
         strategic = kind is client.PatchType.STRATEGIC
-        changed = (patches.strategic if strategic else patches.merge)(found, dict(body))
+        changed = (patches.strategic if strategic else patches.merge)(merged, dict(body))
         answer = self._keep(f"{namespace}/{name}", changed)
         self.written.append((name, subresource, kind.name))
         if subresource and name in self.lose:
@@ -243,12 +243,12 @@ class Server:
             raise self.refuse.pop("apply")
         if name not in self.nodes:
             raise errors.NotFound(404, "NotFound", name)
-        before = self.nodes[name]
-        assert body["metadata"]["uid"] == before["metadata"]["uid"]
+        previous = self.nodes[name]
+        assert body["metadata"]["uid"] == previous["metadata"]["uid"]
         self.applied.append((name, manager))
         try:
             after, self.node_owners[name] = applying.apply(
-                before, dict(body), manager, self.node_owners.get(name, {}), force=False
+                previous, dict(body), manager, self.node_owners.get(name, {}), force=False
             )
         except rules.Refusal as refused:
             raise errors.Conflict(409, "Conflict", str(refused)) from refused
@@ -257,10 +257,10 @@ class Server:
 
     def keep_node(self, changed: dict[str, Any]) -> dict[str, Any]:
         """A Node as it is now, shown."""
-        found = self.newer(changed)
-        self.nodes[found["metadata"]["name"]] = found
-        self.show_node(found)
-        return json.loads(json.dumps(found))  # type: ignore[no-any-return]
+        newer = self.newer(changed)
+        self.nodes[newer["metadata"]["name"]] = newer
+        self.show_node(newer)
+        return json.loads(json.dumps(newer))  # type: ignore[no-any-return]
 
     def add_finalizer(
         self,
@@ -272,12 +272,12 @@ class Server:
         version: str,
     ) -> dict[str, Any]:
         assert kind_of is gvr.RESOURCE_CLAIMS
-        found = self.claims[f"{namespace}/{name}"]
-        if version != found["metadata"]["resourceVersion"]:
+        claim = self.claims[f"{namespace}/{name}"]
+        if version != claim["metadata"]["resourceVersion"]:
             raise errors.Conflict(409, "Conflict", "changed")
         self.written.append((name, "", "PUT"))
-        finalizers = [*found["metadata"].get("finalizers", []), finalizer]
-        changed = {**found, "metadata": {**found["metadata"], "finalizers": finalizers}}
+        finalizers = [*claim["metadata"].get("finalizers", []), finalizer]
+        changed = {**claim, "metadata": {**claim["metadata"], "finalizers": finalizers}}
         return self._keep(f"{namespace}/{name}", changed)
 
     def _keep(self, key: str, changed: dict[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from simulator import machine, state
 class FakeSlices:
     """Implements `ports.TimeSlices`; `lacking` GPUs have no such knob."""
 
-    def __init__(self, of: machine.Machine) -> None:
-        self._of = of
+    def __init__(self, source: machine.Machine) -> None:
+        self._of = source
         self.lacking: set[str] = set()
         self.runs = 0
 
@@ -31,8 +31,8 @@ class FakeModes:
     Calls of GPUs in `hung` do not return; `late` has what they were asked to write.
     """
 
-    def __init__(self, of: machine.Machine) -> None:
-        self._of = of
+    def __init__(self, source: machine.Machine) -> None:
+        self._of = source
         self.lacking = False
         self.hung: set[str] = set()
         self.late: dict[str, int] = {}
@@ -45,10 +45,10 @@ class FakeModes:
         if device in self.hung:
             self.late[device] = mode
         self._enter(device, "nvmlDeviceSetComputeMode")
-        place = self._place(device)
-        if isinstance(place, state.ComputeInstance) and self.lacking:
+        position = self._place(device)
+        if isinstance(position, state.ComputeInstance) and self.lacking:
             raise errors.DeviceFault(device, "nvmlDeviceSetComputeMode", 3, "Not Supported")
-        place.compute_mode = mode
+        position.compute_mode = mode
 
     def end(self) -> None:
         """End the hang: what a call was asked, it does now."""
@@ -62,9 +62,14 @@ class FakeModes:
             raise errors.Hung(device, call, 8.0)
 
     def _place(self, device: str) -> state.Board | state.ComputeInstance:
-        boards = [self._of.board(one) for one in self._of.gpus]
-        parts = (one for board in boards for part in board.instances for one in part.compute)
-        instance = next((one for one in parts if one.uuid == device), None)
+        boards = [self._of.board(gpu) for gpu in self._of.gpus]
+        parts = (
+            compute_instance
+            for board in boards
+            for part in board.instances
+            for compute_instance in part.compute
+        )
+        instance = next((part for part in parts if part.uuid == device), None)
         return instance or self._of.board(self._of.find(device))
 
 

@@ -53,9 +53,9 @@ class SimulatedNode:
         return self.library.inventory().gpus
 
     def parts(self, number: int = 0) -> mig.Mig:
-        found = self.gpus()[number].mig
-        assert found is not None
-        return found
+        result = self.gpus()[number].mig
+        assert result is not None
+        return result
 
     def fault(self, call: str, *words: object) -> None:
         control.send(self.at.base, call, *map(str, words))
@@ -64,11 +64,11 @@ class SimulatedNode:
         """Somebody else's, on the same GPUs."""
         return mig_instances.MigInstances(self.library.session, self.time)
 
-    def by_hand(self, place: mig.InstanceRef) -> ids.MigUuid:
+    def by_hand(self, instance_ref: mig.InstanceRef) -> ids.MigUuid:
         """Have an instance there that is nobody's claim."""
         hands = self.hands()
-        hands.enable(place.gpu)
-        uuid = hands.create(place).uuid
+        hands.enable(instance_ref.gpu)
+        uuid = hands.create(instance_ref).uuid
         assert uuid is not None
         return uuid
 
@@ -98,9 +98,9 @@ class SimulatedNode:
         acts = {**parting.table(), **self._sharing(records, gpus)}
         acting = executor.Executor(records, specs, acts, watch)
         holding = locks.Locks(self.at.base / "locks", clock.SystemClock(), wait_s=5)
-        place = claim_preparer.NodeScope(allocated_claims.NODE)
+        node_scope = claim_preparer.NodeScope(allocated_claims.NODE)
         let_go = tombstones.Tombstones(self.time)
-        preparer = claim_preparer.Preparer(place, self.reader, gpus, acting, holding, let_go)
+        preparer = claim_preparer.Preparer(node_scope, self.reader, gpus, acting, holding, let_go)
         return gpunode.Process(preparer, acting, holding, gpus)
 
     def _sharing(
@@ -127,18 +127,18 @@ class SimulatedNode:
 @contextlib.contextmanager
 def running(base: Path, product: str) -> Iterator[SimulatedNode]:
     """A new machine, MIG already on where it takes a reset, and a node on it."""
-    of = machines.create(base, product, "node-1")
-    for gpu in of.gpus:
-        board = of.board(gpu)
+    machine = machines.create(base, product, "node-1")
+    for gpu in machine.gpus:
+        board = machine.board(gpu)
         board.mig = board.mig_pending = not gpu.resetless
-    machines.save(base, of)
-    builder.build(base, of)
+    machines.save(base, machine)
+    builder.build(base, machine)
     process = machine_node.Node(base)
     process.start()
-    made = SimulatedNode(base)
+    simulated_node = SimulatedNode(base)
     try:
-        yield made
+        yield simulated_node
     finally:
-        made.library.close()
+        simulated_node.library.close()
         loading.forget()
         process.stop()

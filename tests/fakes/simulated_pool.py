@@ -25,12 +25,12 @@ def of_machine(
     `taints` are put on every device beside those.
     """
     gpus = discovery.Discovery(nvml.FakeNvml(machine.build(product, seed=node)))
-    found = gpus.refresh()
-    offered = {gpu.uuid: faces.Offering(kinds) for gpu in found.all_gpus}
+    inventory = gpus.refresh()
+    offered = {gpu.uuid: faces.Offering(kinds) for gpu in inventory.all_gpus}
     terms = slice_builder.PublishTerms(names.DRIVER, node_name(node), allocator, offered)
     ailing = {
-        face.name: taints for gpu in found.all_gpus for face in faces.all_faces(gpu) if taints
+        face.name: taints for gpu in inventory.all_gpus for face in faces.all_faces(gpu) if taints
     }
-    pool, refused = slice_builder.build_pool(found, terms, ailing)
+    pool, refused = slice_builder.build_pool(inventory, terms, ailing)
     assert not refused
     return pool

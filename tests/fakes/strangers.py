@@ -41,9 +41,7 @@ class Stranger(pb_grpc.RegistrationServicer):
         self._server.stop(0).wait()
         self.socket.unlink(missing_ok=True)
 
-    def GetInfo(  # noqa: N802 - the service names it
-        self, request: pb.InfoRequest, context: grpc.ServicerContext
-    ) -> pb.PluginInfo:
+    def GetInfo(self, request: pb.InfoRequest, context: grpc.ServicerContext) -> pb.PluginInfo:  # noqa: N802 - the service names it
         del request, context
         self.asked += 1
         return self._info

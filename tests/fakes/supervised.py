@@ -16,10 +16,10 @@ from tests.support.builders import allocated_claims
 def node() -> Iterator[mpsnode.Node]:
     """Eight GPUs, and a supervisor."""
     with mpsnode.machine() as base, contextlib.ExitStack() as ends:
-        made = mpsnode.Node(base)
-        ends.callback(made.close)
-        made.supervise(f"--host-root={layout.Layout(base).host_root}")
-        yield made
+        created = mpsnode.Node(base)
+        ends.callback(created.close)
+        created.supervise(f"--host-root={layout.Layout(base).host_root}")
+        yield created
 
 
 @contextlib.contextmanager
@@ -27,18 +27,18 @@ def core(
     on: mpsnode.Node, reader: ports.ClaimReader, wait_s: float = release_wait.WAIT_S
 ) -> Iterator[composition.Core]:
     """The core as the plugin wires it, in this process."""
-    at = layout.Layout(on.base)
+    position = layout.Layout(on.base)
     config = PluginConfig(
         node_name=allocated_claims.NODE,
         cdi_root=on.own / "cdi",
         state_dir=on.own / "state",
         mps_dir=on.own / "s",
-        driver_root=at.driver_root,
-        host_root=at.host_root,
+        driver_root=position.driver_root,
+        host_root=position.host_root,
     )
-    made = composition.build_core(config, reader, clock.SystemClock(), wait_s)
+    created = composition.build_core(config, reader, clock.SystemClock(), wait_s)
     try:
-        yield made
+        yield created
     finally:
-        made.close()
+        created.close()
         loading.forget()

@@ -22,10 +22,10 @@ class FakeUsers:
             )
         except codes.NvmlError as e:
             raise errors.DeviceFault(gpu, "who uses it", e.code, str(e)) from e
-        told = {one.pid: one.used_gpu_memory for one in listed}
+        document = {process.pid: process.used_gpu_memory for process in listed}
         return tuple(
             ports.GpuProcess(pid, None if size == codes.NOT_AVAILABLE else size)
-            for pid, size in sorted(told.items())
+            for pid, size in sorted(document.items())
         )
 
 
@@ -45,14 +45,17 @@ class FakeWorkers:
     def samples_since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[ports.Sample, ...] | None:
         try:
             handle = self._ask.device_get_handle_by_uuid(gpu)
-            found = self._ask.device_get_process_utilization(handle, stamp_us)
+            process_samples = self._ask.device_get_process_utilization(handle, stamp_us)
         except codes.NvmlError as e:
             if e.code == codes.Return.NOT_FOUND:
                 return ()
             if e.code == codes.Return.NOT_SUPPORTED:
                 return None
             raise errors.DeviceFault(gpu, "who works on it", e.code, str(e)) from e
-        return tuple(ports.Sample(one.pid, one.sm_util, one.time_stamp) for one in found)
+        return tuple(
+            ports.Sample(process_sample.pid, process_sample.sm_util, process_sample.time_stamp)
+            for process_sample in process_samples
+        )
 
     def utilization_percent(self, gpu: ids.GpuUuid) -> int | None:
         try:

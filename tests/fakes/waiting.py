@@ -29,7 +29,7 @@ def value(
     """The first value read that `holds`; the failure of the test shows the last."""
     time, never = clock.SystemClock(), threading.Event()
     deadline = time.monotonic() + within_s
-    while (found := read()) is None or not holds(found):
-        assert time.monotonic() < deadline, f"not within {within_s} s: {found!r}"
+    while (result := read()) is None or not holds(result):
+        assert time.monotonic() < deadline, f"not within {within_s} s: {result!r}"
         never.wait(_TICK_S)
-    return found
+    return result

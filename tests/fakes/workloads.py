@@ -31,42 +31,45 @@ class Drawn:
 
 def device_classes() -> list[dra_device_classes.DeviceClass]:
     """Return those that are installed, and one that lets namespaces meet."""
-    found = [dra_device_classes.parse(one) for one in helm.usual("DeviceClass")]
-    mps = next(one for one in found if one.name == MPS)
+    classes = [dra_device_classes.parse(entry) for entry in helm.usual("DeviceClass")]
+    mps = next(device_class for device_class in classes if device_class.name == MPS)
     opened = {"apiVersion": names.CONFIG_VERSION, "kind": "GpuConfig", "crossNamespace": True}
     config = {"driver": names.DRIVER, "parameters": opened}
-    return [*found, dra_device_classes.DeviceClass(OPEN, mps.selectors, (config,))]
+    return [*classes, dra_device_classes.DeviceClass(OPEN, mps.selectors, (config,))]
 
 
 def draw(rng: random.Random, number: int) -> Drawn:
     """The pod of that number, with one to three claims and one to two containers."""
     namespace = rng.choice(NAMESPACES)
-    made = [_claim(rng, f"pod-{number}-{at}", namespace) for at in range(rng.choice([1, 1, 2, 3]))]
-    used = [{"name": one["metadata"]["name"]} for one in made]
+    created = [
+        _claim(rng, f"pod-{number}-{index}", namespace) for index in range(rng.choice([1, 1, 2, 3]))
+    ]
+    used = [{"name": entry["metadata"]["name"]} for entry in created]
     containers = [{"name": "main", "resources": {"claims": used}}]
     if rng.random() < 0.4:
         containers = [
-            {"name": f"c{at}", "resources": {"claims": [one]}} for at, one in enumerate(used)
+            {"name": f"c{index}", "resources": {"claims": [entry]}}
+            for index, entry in enumerate(used)
         ]
-    entries = [{"name": one["name"], "resourceClaimName": one["name"]} for one in used]
+    entries = [{"name": entry["name"], "resourceClaimName": entry["name"]} for entry in used]
     raw = objects.a_pod(f"pod-{number}", containers=containers, resourceClaims=entries)
     raw["metadata"]["namespace"] = namespace
-    return Drawn(pods.parse(raw), tuple(claims.parse(one) for one in made))
+    return Drawn(pods.parse(raw), tuple(claims.parse(entry) for entry in created))
 
 
 def _claim(rng: random.Random, name: str, namespace: str) -> Raw:
-    asked = [_request(rng, f"r{at}") for at in range(rng.choice([1, 1, 1, 2]))]
-    found = objects.a_claim(name, *asked, config=_configs(rng, asked))
-    found["metadata"]["namespace"] = namespace
-    if len(asked) == 1 and rng.random() < 0.2:
+    requests = [_request(rng, f"r{index}") for index in range(rng.choice([1, 1, 1, 2]))]
+    claim = objects.a_claim(name, *requests, config=_configs(rng, requests))
+    claim["metadata"]["namespace"] = namespace
+    if len(requests) == 1 and rng.random() < 0.2:
         attribute = rng.choice([names.ATTR_NUMA_NODE, f"{names.DRIVER}/productName"])
-        found["spec"]["devices"]["constraints"] = [{"matchAttribute": attribute}]
-    return found
+        claim["spec"]["devices"]["constraints"] = [{"matchAttribute": attribute}]
+    return claim
 
 
 def _request(rng: random.Random, name: str) -> Raw:
     if rng.random() < 0.15:
-        ways = [{"name": f"s{at}", **_body(rng)} for at in range(2)]
+        ways = [{"name": f"s{index}", **_body(rng)} for index in range(2)]
         return {"name": name, "firstAvailable": ways}
     return {"name": name, "exactly": _body(rng)}
 
@@ -80,21 +83,21 @@ def _body(rng: random.Random) -> Raw:
     elif chosen == GPU:
         body["count"] = rng.choice([1, 1, 2, 4])
     elif rng.random() < 0.8:
-        asked = {"memory": f"{rng.choice([1, 5, 10, 20, 33])}Gi"}
+        request = {"memory": f"{rng.choice([1, 5, 10, 20, 33])}Gi"}
         if rng.random() < 0.5:
-            asked["compute"] = str(rng.choice([5, 10, 25, 50]))
-        body["capacity"] = {"requests": asked}
+            request["compute"] = str(rng.choice([5, 10, 25, 50]))
+        body["capacity"] = {"requests": request}
     return body
 
 
-def _configs(rng: random.Random, asked: list[Raw]) -> list[Raw]:
-    by_need = SLICE in str(asked) and rng.random() < 0.6
-    found = [_entry({"apiVersion": names.CONFIG_VERSION, **_need(rng)})] if by_need else []
+def _configs(rng: random.Random, request: list[Raw]) -> list[Raw]:
+    by_need = SLICE in str(request) and rng.random() < 0.6
+    results = [_entry({"apiVersion": names.CONFIG_VERSION, **_need(rng)})] if by_need else []
     if rng.random() < 0.4:
-        return found
-    for_one = [rng.choice(asked)["name"]] if rng.random() < 0.3 else []
+        return results
+    for_one = [rng.choice(request)["name"]] if rng.random() < 0.3 else []
     entry = _entry(_config(rng))
-    return [*found, {**entry, "requests": for_one} if for_one else entry]
+    return [*results, {**entry, "requests": for_one} if for_one else entry]
 
 
 def _entry(parameters: Raw) -> Raw:

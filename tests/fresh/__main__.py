@@ -25,79 +25,79 @@ _INTO = Path(tempfile.gettempdir()) / "ration-fresh"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run, keep, tell."""
     chosen = _parser().parse_args(arguments)
-    place = plan.Place(chosen.into.resolve())
+    position = plan.Place(chosen.into.resolve())
     steps = plan.steps(boot=not chosen.no_cluster)
     # One commit for all rounds, whatever is committed here meanwhile.
     commit = record.commit()
     if chosen.dry_run:
-        environment = plan.environment(os.environ, place, None)
+        environment = plan.environment(os.environ, position, None)
         changed = {name: environment[name] for name in ("HOME", "GOTOOLCHAIN")}
         _say(*(f"{name}={value}" for name, value in changed.items()))
-        _say(*(" ".join(words) for words in plan.clone(ROOT, commit, place.checkout(1))))
+        _say(*(" ".join(words) for words in plan.clone(ROOT, commit, position.checkout(1))))
         _say(*(step.text for step in steps))
         return 0
-    if place.root.exists():
-        sys.stderr.write(f"{place.root} is there: a lane begins with nothing; remove it\n")
+    if position.root.exists():
+        sys.stderr.write(f"{position.root} is there: a lane begins with nothing; remove it\n")
         return 2
-    go = _go(place, chosen.go)
-    environment = plan.environment(os.environ, place, go)
+    outcome = _go(position, chosen.go)
+    environment = plan.environment(os.environ, position, outcome)
     rounds = []
     for number in range(1, chosen.rounds + 1):
-        running.clone(ROOT, commit, place.checkout(number))
-        rounds.append(running.run(place, number, steps, environment, _say))
+        running.clone(ROOT, commit, position.checkout(number))
+        rounds.append(running.run(position, number, steps, environment, _say))
         _say(*results.lines(rounds[-1]))
-    told = shell.run(("go", "version"), env=environment, cwd=Path("/")).split()[2]
-    found = results.Result(commit, told, not chosen.no_cluster, tuple(rounds))
-    results.keep(found, chosen.result)
-    good = all(one.is_green for one in rounds)
+    word = shell.run(("go", "version"), env=environment, cwd=Path("/")).split()[2]
+    result = results.Result(commit, word, not chosen.no_cluster, tuple(rounds))
+    results.keep(result, chosen.result)
+    good = all(item.is_green for item in rounds)
     if good and not chosen.keep:
-        shutil.rmtree(place.root)
+        shutil.rmtree(position.root)
     else:
-        _say(f"logs are in {place.root / 'logs'}")
+        _say(f"logs are in {position.root / 'logs'}")
     return 0 if good else 1
 
 
-def _go(place: plan.Place, given: Path | None) -> Path | None:
+def _go(position: plan.Place, path: Path | None) -> Path | None:
     """The folder of the oldest Go that builds a cluster, fetched as a module; None: the machine's.
 
     The machine's own is taken where it is that one, or where that one cannot be had.
     """
-    if given is not None:
-        return given
+    if path is not None:
+        return path
     oldest = versions.oldest_go(versions.load())
-    found = versions.GoVersion.parse(shell.run(("go", "version"), cwd=Path("/")))
-    if found == oldest:
+    go_version = versions.GoVersion.parse(shell.run(("go", "version"), cwd=Path("/")))
+    if go_version == oldest:
         return None
     environment = {
         **os.environ,
         "GOTOOLCHAIN": f"go{oldest}",
-        "GOMODCACHE": str(place.toolchain),
+        "GOMODCACHE": str(position.toolchain),
         "GOFLAGS": "-modcacherw",
     }
     try:
         root = shell.run(("go", "env", "GOROOT"), cwd=Path("/"), env=environment)
     except errors.ClusterError as error:
-        _say(f"Go {oldest} cannot be had, so {found} is taken: {error}")
+        _say(f"Go {oldest} cannot be had, so {go_version} is taken: {error}")
         return None
     return Path(root.strip()) / "bin"
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m tests.fresh", description=(__doc__ or "").splitlines()[0]
     )
-    made.add_argument("--into", type=Path, default=_INTO, help="a folder that is not there yet")
-    made.add_argument("--go", type=Path, help="the folder of the go to take; default the oldest")
-    made.add_argument("--rounds", type=int, default=2, help="the second one on warm caches")
-    made.add_argument("--no-cluster", action="store_true", help="set up and build, boot nothing")
-    made.add_argument("--keep", action="store_true", help="leave the folder of a good end too")
-    made.add_argument("--result", type=Path, default=results.PATH, help="the file to keep it in")
-    made.add_argument("--dry-run", action="store_true", help="say what would be run")
-    return made
+    parser.add_argument("--into", type=Path, default=_INTO, help="a folder that is not there yet")
+    parser.add_argument("--go", type=Path, help="the folder of the go to take; default the oldest")
+    parser.add_argument("--rounds", type=int, default=2, help="the second one on warm caches")
+    parser.add_argument("--no-cluster", action="store_true", help="set up and build, boot nothing")
+    parser.add_argument("--keep", action="store_true", help="leave the folder of a good end too")
+    parser.add_argument("--result", type=Path, default=results.PATH, help="the file to keep it in")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be run")
+    return parser
 
 
-def _say(*told: str) -> None:
-    sys.stdout.write("".join(f"{line}\n" for line in told))
+def _say(*messages: str) -> None:
+    sys.stdout.write("".join(f"{line}\n" for line in messages))
     sys.stdout.flush()
 
 

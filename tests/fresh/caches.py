@@ -14,9 +14,9 @@ def sizes(folders: Mapping[str, Path]) -> dict[str, int]:
     return {name: _size(folder) for name, folder in folders.items()}
 
 
-def grown(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+def grown(previous: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
     """Return how much each grew, in MiB."""
-    return {name: round((size - before.get(name, 0)) / _MIB) for name, size in after.items()}
+    return {name: round((size - previous.get(name, 0)) / _MIB) for name, size in after.items()}
 
 
 def timings(path: Path) -> dict[str, float]:
@@ -24,14 +24,14 @@ def timings(path: Path) -> dict[str, float]:
     with contextlib.suppress(OSError, ValueError):
         took = json.loads(path.read_text()).items()
         ours = [(name, float(s)) for name, s in took if name.startswith(("Build ", "Fetch "))]
-        return dict(sorted(ours, key=lambda one: -one[1]))
+        return dict(sorted(ours, key=lambda datas: -datas[1]))
     return {}
 
 
 def _size(folder: Path) -> int:
     total = 0
-    for place, _, names in os.walk(folder):
+    for location, _, names in os.walk(folder):
         for name in names:
             with contextlib.suppress(OSError):
-                total += (Path(place) / name).lstat().st_size
+                total += (Path(location) / name).lstat().st_size
     return total

@@ -76,15 +76,15 @@ class Place:
         }
 
 
-def environment(environ: Mapping[str, str], place: Place, go: Path | None) -> dict[str, str]:
+def environment(environ: Mapping[str, str], position: Place, go: Path | None) -> dict[str, str]:
     """The environment of every step: of the caller's, what says how networks are reached.
 
     `go` is the folder with the `go` to take, None for the machine's own. It may fetch no other.
     """
-    kept = {name: value for name, value in environ.items() if not _OURS.fullmatch(name)}
+    retained = {name: value for name, value in environ.items() if not _OURS.fullmatch(name)}
     path = environ.get("PATH", "")
-    return kept | {
-        "HOME": str(place.home),
+    return retained | {
+        "HOME": str(position.home),
         "GOTOOLCHAIN": "local",
         "PATH": path if go is None else f"{go}:{path}",
     }

@@ -51,13 +51,13 @@ def keep(result: Result, path: Path = PATH) -> None:
     path.write_text(json.dumps(dataclasses.asdict(result), indent=2) + "\n")
 
 
-def lines(found: Round) -> tuple[str, ...]:
+def lines(result: Round) -> tuple[str, ...]:
     """Return what a round ended with, for people."""
     steps = [
         f"  {'ok' if step.code == 0 else f'exit code {step.code}'}  {step.seconds:5d} s  "
         f"{step.command}: {step.last}"
-        for step in found.steps
+        for step in result.steps
     ]
-    sizes = ", ".join(f"{name} {mib} MiB" for name, mib in found.mib.items() if mib)
-    took = [f"  {seconds:7.1f} s  {title}" for title, seconds in found.took.items()]
-    return (f"{found.caches} caches:", *steps, f"  fetched and built: {sizes or 'nothing'}", *took)
+    sizes = ", ".join(f"{name} {mib} MiB" for name, mib in result.mib.items() if mib)
+    took = [f"  {seconds:7.1f} s  {title}" for title, seconds in result.took.items()]
+    return (f"{result.caches} caches:", *steps, f"  fetched and built: {sizes or 'nothing'}", *took)

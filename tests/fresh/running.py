@@ -18,24 +18,26 @@ def clone(source: Path, commit: str, into: Path) -> None:
 
 
 def run(
-    place: plan.Place,
+    position: plan.Place,
     number: int,
     steps: Sequence[plan.Step],
     environment: Mapping[str, str],
     say: Callable[[str], None],
 ) -> results.Round:
     """Run the steps of a round up to the first that fails, and then those that clear up."""
-    place.home.mkdir(parents=True, exist_ok=True)
-    before = caches.sizes(place.caches())
+    position.home.mkdir(parents=True, exist_ok=True)
+    previous = caches.sizes(position.caches())
     ended: list[results.Ended] = []
     for step in steps:
-        if step.clears or all(one.code == 0 for one in ended):
+        if step.clears or all(ended.code == 0 for ended in ended):
             say(f"{step.text} ...")
             ended.append(
-                _run(step, place.checkout(number), place.log(number, step.name), environment)
+                _run(step, position.checkout(number), position.log(number, step.name), environment)
             )
-    grown = caches.grown(before, caches.sizes(place.caches()))
-    took = caches.timings(place.home / ".cache" / "ration" / "timings.json") if number == 1 else {}
+    grown = caches.grown(previous, caches.sizes(position.caches()))
+    took = (
+        caches.timings(position.home / ".cache" / "ration" / "timings.json") if number == 1 else {}
+    )
     return results.Round("cold" if number == 1 else "warm", tuple(ended), grown, took)
 
 
@@ -56,5 +58,5 @@ def _run(
             check=False,
         ).returncode
     seconds = round(time.monotonic() - began)
-    told = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return results.Ended(step.text, code, seconds, (told[-1] if told else "")[:_LONGEST])
+    strips = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return results.Ended(step.text, code, seconds, (strips[-1] if strips else "")[:_LONGEST])

@@ -47,12 +47,12 @@ def main(arguments: Sequence[str]) -> int:
 def _played(name: str, seconds: int, cache: Path) -> bool:
     """Return whether nothing broke one target."""
     target = targets.TARGETS[name]
-    corpus, seeds, found = cache / "corpus" / name, cache / "seeds" / name, cache / "found" / name
-    for folder in (corpus, seeds, found):
+    corpus, seeds, path = cache / "corpus" / name, cache / "seeds" / name, cache / "found" / name
+    for folder in (corpus, seeds, path):
         folder.mkdir(parents=True, exist_ok=True)
     for data in target.seeds():
         (seeds / hashlib.sha256(data).hexdigest()[:16]).write_bytes(data)
-    before = set(found.iterdir())
+    previous = set(path.iterdir())
     command = [
         *(sys.executable, "-m", "tests.fuzz.led", name),
         *(str(corpus), str(seeds), f"-max_total_time={seconds}", f"-max_len={target.most}"),
@@ -60,7 +60,7 @@ def _played(name: str, seconds: int, cache: Path) -> bool:
             "-timeout=60",
             "-rss_limit_mb=4096",
             "-print_final_stats=1",
-            f"-artifact_prefix={found}/",
+            f"-artifact_prefix={path}/",
         ),
     ]
     ran = subprocess.run(
@@ -72,7 +72,7 @@ def _played(name: str, seconds: int, cache: Path) -> bool:
     if ran.returncode == 0:
         print(f"{name}: {inputs}, nothing found")
         return True
-    _told(name, ran, sorted(set(found.iterdir()) - before))
+    _told(name, ran, sorted(set(path.iterdir()) - previous))
     return False
 
 
@@ -81,9 +81,9 @@ def _told(name: str, ran: "subprocess.CompletedProcess[str]", inputs: Sequence[P
     words = (ran.stdout + ran.stderr).splitlines()
     why = [line for line in words if re.match(r"\w*(Error|Exception|ERROR)\b|==\d+== ERROR", line)]
     print(f"{name}: BROKEN ({ran.returncode}): {why[0] if why else ' / '.join(words[-5:])}")
-    for one in inputs:
-        print(f"  again: python -m tests.fuzz {name} --replay {one}")
-        print(f'  for tests/fuzz/regressions.py: "{name}": ({one.read_bytes()!r},)')
+    for path in inputs:
+        print(f"  again: python -m tests.fuzz {name} --replay {path}")
+        print(f'  for tests/fuzz/regressions.py: "{name}": ({path.read_bytes()!r},)')
 
 
 if __name__ == "__main__":

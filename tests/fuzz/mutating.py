@@ -102,15 +102,15 @@ def _part(others: Sequence[bytes], chance: random.Random) -> Any:
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
     """Every place in a value: what it is inside of, and under which key."""
-    found: list[tuple[Any, Any]] = []
+    results: list[tuple[Any, Any]] = []
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        for key in _keys(one):
-            found.append((one, key))
-            if isinstance(one[key], dict | list):
-                waiting.append(one[key])
-    return found
+        popped = waiting.pop()
+        for key in _keys(popped):
+            results.append((popped, key))
+            if isinstance(popped[key], dict | list):
+                waiting.append(popped[key])
+    return results
 
 
 def _keys(value: Any) -> list[Any]:
@@ -124,21 +124,21 @@ def _keys(value: Any) -> list[Any]:
 
 
 def _broken(data: bytes, others: Sequence[bytes], chance: random.Random) -> bytes:
-    at = chance.randint(0, len(data))
-    to = min(len(data), at + chance.choice((0, 1, 1, 4, 32)))
+    index = chance.randint(0, len(data))
+    to = min(len(data), index + chance.choice((0, 1, 1, 4, 32)))
     match chance.randrange(6):
         case 0:
-            return data[:at] + data[to:]
+            return data[:index] + data[to:]
         case 1:
-            return data[:at] + chance.randbytes(max(1, to - at)) + data[to:]
+            return data[:index] + chance.randbytes(max(1, to - index)) + data[to:]
         case 2:
-            return data[:at] + chance.choice(_TOKENS) + data[to:]
+            return data[:index] + chance.choice(_TOKENS) + data[to:]
         case 3 if others:
             other = chance.choice(others)
-            return data[:at] + other[chance.randint(0, len(other)) :]
+            return data[:index] + other[chance.randint(0, len(other)) :]
         case 4:
             around = chance.choice(((b"[", b"]"), (b'{"a":', b"}"), (b"(", b")")))
             times = chance.choice((1, 90, _DEEP))
-            return data[:at] + around[0] * times + data[at:to] + around[1] * times + data[to:]
+            return data[:index] + around[0] * times + data[index:to] + around[1] * times + data[to:]
         case _:
-            return data[:at] + data[at:to] * chance.choice((2, 100)) + data[to:]
+            return data[:index] + data[index:to] * chance.choice((2, 100)) + data[to:]

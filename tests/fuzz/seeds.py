@@ -17,8 +17,8 @@ Raw = dict[str, Any]
 _GROUP = "resource.k8s.io"
 
 
-def _json(*found: Any) -> list[bytes]:
-    return [json.dumps(one).encode() for one in found]
+def _json(*results: Any) -> list[bytes]:
+    return [json.dumps(result).encode() for result in results]
 
 
 def configs() -> Sequence[bytes]:
@@ -45,7 +45,7 @@ def _document(kind: str, **body: Any) -> Raw:
 
 
 def shapes() -> Sequence[bytes]:
-    one = {
+    entry = {
         "name": "h100-8",
         "labels": {"node.kubernetes.io/instance-type": "p5.48xlarge"},
         "taints": [{"key": "nvidia.com/gpu", "value": "", "effect": "NoSchedule"}],
@@ -59,16 +59,16 @@ def shapes() -> Sequence[bytes]:
     }
     other = {"name": "l4", "labels": {"example.com/pool": "l4"}, "gpus": 1}
     text = b"kind: NodeShapes\nttl: 20m\nshapes: [{name: a, labels: {x/y: z}, gpus: 1, cost: 2}]\n"
-    whole = _document("NodeShapes", ttl="1h30m", most=16, shapes=[one, other])
+    whole = _document("NodeShapes", ttl="1h30m", most=16, shapes=[entry, other])
     return [text, *_json(whole, {"shapes": [other]})]
 
 
 def workloads() -> Sequence[bytes]:
-    found = [{"gpus": 8, "cpu": 64, "weight": 3}, {"face": "mps", "percent": 25, "cpu": "500m"}]
+    results = [{"gpus": 8, "cpu": 64, "weight": 3}, {"face": "mps", "percent": 25, "cpu": "500m"}]
     text = (
         b"workloads:\n- {gpus: 1, products: [NVIDIA H100 80GB HBM3], cpu: 0.5}\n- {weight: 0.5}\n"
     )
-    return [text, *_json(_document("UsualWorkloads", workloads=found))]
+    return [text, *_json(_document("UsualWorkloads", workloads=results))]
 
 
 def offerings() -> Sequence[bytes]:
@@ -84,7 +84,7 @@ def offerings() -> Sequence[bytes]:
 def records() -> Sequence[bytes]:
     """Whole files, and the records in them, which get a checksum that fits."""
     files = [path.read_bytes() for path in sorted((DATA / "records").glob("*.json"))]
-    inside = [json.dumps(json.loads(one)["record"]).encode() for one in files]
+    inside = [json.dumps(json.loads(file)["record"]).encode() for file in files]
     return [*files, *inside]
 
 
@@ -112,17 +112,17 @@ def mps_files() -> Sequence[bytes]:
 
 def quantities() -> Sequence[bytes]:
     texts = ("80Gi", "1500m", "1e3", "-0.5", "+.5Ki", "1.", "100n", "8E", "9.5Ei", "0", "1E-9")
-    return [one.encode() for one in texts]
+    return [text.encode() for text in texts]
 
 
 @functools.cache
 def selectors() -> Sequence[bytes]:
     """The expressions that kube-scheduler's own evaluator and ours are compared by."""
-    found: list[bytes] = []
+    bodies: list[bytes] = []
     for path in sorted((DATA / "selectors").glob("*.txt")):
         lines = path.read_bytes().splitlines()
-        found += [one for one in lines if one and not one.startswith(b"#")]
-    return found
+        bodies += [line for line in lines if line and not line.startswith(b"#")]
+    return bodies
 
 
 def objects() -> Sequence[bytes]:
@@ -140,7 +140,7 @@ def objects() -> Sequence[bytes]:
     pod = made.a_pod("p", "a", status=made.refused(), priority=5, nodeSelector={"a": "b"})
     holder = {"for": {"pod": "p", "uid": "u"}, "ttl": "5m", "evicting": []}
     queue = {"metadata": made.meta("q", None), "spec": {"parent": "p", "limit": {"gpus": 4}}}
-    found = {
+    by_name = {
         "ResourceSlice": made.a_slice("n", [made.a_device("gpu-1"), share, counted]),
         "ResourceClaim": claim,
         "DeviceClass": made.a_class(config=[made.a_config()]),
@@ -149,12 +149,12 @@ def objects() -> Sequence[bytes]:
         "Queue": queue,
         "Reservation": {"metadata": made.meta("r"), "spec": holder},
     }
-    return _json(*({"kind": kind, **one} for kind, one in found.items()))
+    return _json(*({"kind": kind, **entry} for kind, entry in by_name.items()))
 
 
 def reviews() -> Sequence[bytes]:
     def of(obj: Raw, group: str, kind: str, version: str = "v1") -> Raw:
-        asked = {
+        request = {
             "uid": "1",
             "kind": {"group": group, "version": version, "kind": kind},
             "operation": "CREATE",
@@ -164,7 +164,7 @@ def reviews() -> Sequence[bytes]:
         return {
             "apiVersion": admission_review.API_VERSION,
             "kind": "AdmissionReview",
-            "request": asked,
+            "request": request,
         }
 
     asking = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
@@ -181,13 +181,13 @@ def reviews() -> Sequence[bytes]:
 def seen() -> Sequence[bytes]:
     """Documents, compressed and not: the target tries each as both."""
     spec = made.a_slice("n", [made.a_device("gpu-1")])["spec"]
-    one = {key: spec[key] for key in ("driver", "devices")} | {"pool": {"resourceSliceCount": 1}}
+    entry = {key: spec[key] for key in ("driver", "devices")} | {"pool": {"resourceSliceCount": 1}}
     document = {
         "version": 1,
         "gpus": 1,
         "allocatable": {"cpu": 8000, "pods": 110},
         "startsSeconds": [60.5],
-        "slices": [{**one, "sharedCounters": []}],
+        "slices": [{**entry, "sharedCounters": []}],
     }
     plain = json.dumps(document).encode()
     return [plain, gzip.compress(plain, mtime=0)]

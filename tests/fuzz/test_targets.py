@@ -14,19 +14,20 @@ INPUTS = 300
 def test_whatever_is_read_ends_in_a_value_or_a_typed_error(name: str) -> None:
     target = targets.TARGETS[name]
     seeds = list(target.seeds())
-    made = (
+    bodies = (
         mutating.mutated(seeds[number % len(seeds)], seeds, number)
         for number in range(max(INPUTS, 2 * len(seeds)))
     )
     with testing.capture_logs():
-        for data in itertools.chain(seeds, made):
+        for data in itertools.chain(seeds, bodies):
             held(target, data)
 
 
 @pytest.mark.parametrize(
-    ("name", "data"), [(name, one) for name, found in regressions.FOUND.items() for one in found]
+    ("name", "data"),
+    [(name, data) for name, bodies in regressions.FOUND.items() for data in bodies],
 )
-def test_what_once_broke_a_decoder_does_so_no_more(name: str, data: bytes) -> None:
+def test_past_failures_of_decoders_are_fixed(name: str, data: bytes) -> None:
     with testing.capture_logs():
         held(targets.TARGETS[name], data)
 

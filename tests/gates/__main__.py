@@ -21,17 +21,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run, keep, tell."""
     chosen = _parser().parse_args(arguments)
     try:
-        gates = [_having(one, chosen.having) for one in _chosen(chosen.only)]
-        gates = [one for one in gates if one.commands]
+        gates = [_having(gate, chosen.having) for gate in _chosen(chosen.only)]
+        gates = [gate for gate in gates if gate.commands]
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         return 2
     if chosen.list:
-        _say("\n".join(_listed(one) for one in gates))
+        _say("\n".join(_listed(gate) for gate in gates))
         return 0
-    for one in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs are started deaf to one
-        signal.signal(one, signal.default_int_handler)
-    minutes = sum(command.minutes for one in gates for command in one.commands)
+    for entry in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # a shell's background jobs are started deaf to one
+        signal.signal(entry, signal.default_int_handler)
+    minutes = sum(command.minutes for gate in gates for command in gate.commands)
     _say(f"{len(gates)} gates, about {minutes:.0f} minutes")
     good = True
     for gate in gates:
@@ -55,30 +58,34 @@ def _run(gate: table.Gate, command: table.Command) -> bool:
 def _chosen(only: str) -> list[table.Gate]:
     if not only:
         return list(table.GATES)
-    known = {str(one.number): one for one in table.GATES}
-    wrong = [one for one in only.split(",") if one not in known]
+    gates = {str(gate.number): gate for gate in table.GATES}
+    wrong = [word for word in only.split(",") if word not in gates]
     if wrong:
-        raise ValueError(f"--only: no gate {', '.join(wrong)}; expected some of 1 to {len(known)}")
-    return [known[one] for one in only.split(",")]
+        raise ValueError(f"--only: no gate {', '.join(wrong)}; expected some of 1 to {len(gates)}")
+    return [gates[word] for word in only.split(",")]
 
 
 def _having(gate: table.Gate, words: str) -> table.Gate:
-    found = tuple(one for one in gate.commands if words in one.text)
-    return dataclasses.replace(gate, commands=found)
+    commands = tuple(command for command in gate.commands if words in command.text)
+    return dataclasses.replace(gate, commands=commands)
 
 
 def _listed(gate: table.Gate) -> str:
-    return "\n".join([f"{gate.number}. {gate.asks}", *(f"   {one.text}" for one in gate.commands)])
+    return "\n".join(
+        [f"{gate.number}. {gate.asks}", *(f"   {command.text}" for command in gate.commands)]
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m tests.gates", description=(__doc__ or "").splitlines()[0]
     )
-    made.add_argument("--only", default="", help="numbers, with commas between; all without it")
-    made.add_argument("--having", default="", help="of these the commands that have this in them")
-    made.add_argument("--list", action="store_true", help="say what would be run, and run nothing")
-    return made
+    parser.add_argument("--only", default="", help="numbers, with commas between; all without it")
+    parser.add_argument("--having", default="", help="of these the commands that have this in them")
+    parser.add_argument(
+        "--list", action="store_true", help="say what would be run, and run nothing"
+    )
+    return parser
 
 
 def _say(line: str) -> None:

@@ -15,13 +15,13 @@ _HEAD = (
 )
 
 
-def page(kept: Mapping[str, results.Result]) -> str:
+def page(retained: Mapping[str, results.Result]) -> str:
     """Markdown."""
-    return _HEAD + "".join(_gate(one, kept) for one in table.GATES)
+    return _HEAD + "".join(_gate(gate, retained) for gate in table.GATES)
 
 
-def _gate(gate: table.Gate, kept: Mapping[str, results.Result]) -> str:
-    rows = [_row(one, kept.get(one.text)) for one in gate.commands]
+def _gate(gate: table.Gate, retained: Mapping[str, results.Result]) -> str:
+    rows = [_row(command, retained.get(command.text)) for command in gate.commands]
     head = ["| Command | Last time | Of commit |", "|---|---|---|"]
     return f"\n## {gate.number}\n\n{gate.asks}.\n\n" + "\n".join([*head, *rows]) + "\n"
 

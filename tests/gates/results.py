@@ -22,12 +22,12 @@ def stored(path: Path = PATH) -> dict[str, Result]:
     """Return the stored results by command; empty where nothing was ever run."""
     if not path.exists():
         return {}
-    found = [Result(**one) for one in json.loads(path.read_text())]
-    return {one.command: one for one in found}
+    results = [Result(**load) for load in json.loads(path.read_text())]
+    return {result.command: result for result in results}
 
 
 def keep(result: Result, path: Path = PATH) -> None:
     """In the place of the one before."""
-    found = stored(path) | {result.command: result}
-    ordered = [dataclasses.asdict(found[name]) for name in sorted(found)]
+    results = stored(path) | {result.command: result}
+    ordered = [dataclasses.asdict(results[name]) for name in sorted(results)]
     path.write_text(json.dumps(ordered, indent=2) + "\n")

@@ -18,12 +18,12 @@ def run(command: table.Command) -> tuple[int, str]:
     Ctrl-C is passed on to the command and what it runs, and their end is waited for.
     """
     environment = {**os.environ, **dict(command.environment)}
-    with tempfile.TemporaryFile("w+") as told:
+    with tempfile.TemporaryFile("w+") as io_wrapper:
         process = subprocess.Popen(
             command.words,
             cwd=ROOT,
             env=environment,
-            stdout=told,
+            stdout=io_wrapper,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
@@ -33,8 +33,8 @@ def run(command: table.Command) -> tuple[int, str]:
             os.killpg(process.pid, signal.SIGINT)
             process.wait()
             raise
-        told.seek(0)
-        lines = [line.strip() for line in told if line.strip()]
+        io_wrapper.seek(0)
+        lines = [line.strip() for line in io_wrapper if line.strip()]
     if code:
         log = ROOT / ".cluster" / "gate.log"
         log.parent.mkdir(exist_ok=True)

@@ -20,8 +20,8 @@ class Command:
     @property
     def text(self) -> str:
         """To paste."""
-        before = [f"{name}={value}" for name, value in self.environment]
-        return " ".join([*before, *self.words])
+        previous = [f"{name}={value}" for name, value in self.environment]
+        return " ".join([*previous, *self.words])
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,20 +70,22 @@ def shown(path: Path, node: Function) -> str:
 
 
 def test_files_are_small() -> None:
-    found = [Measured(str(p.relative_to(ROOT)), len(p.read_text().splitlines())) for p in files()]
-    sizes = [one.size for one in found]
+    measurements = [
+        Measured(str(p.relative_to(ROOT)), len(p.read_text().splitlines())) for p in files()
+    ]
+    sizes = [measured.size for measured in measurements]
     print(f"files: median {statistics.median(sizes):.0f}, p90 {p90(sizes):.0f}, most {max(sizes)}")
     assert statistics.median(sizes) <= FILE_MEDIAN
     assert p90(sizes) <= FILE_P90
-    assert [one for one in found if one.size > FILE_MOST] == []
+    assert [measured for measured in measurements if measured.size > FILE_MOST] == []
 
 
 def test_functions_are_small() -> None:
-    found = [Measured(shown(path, node), lines_of(node)) for path, node in functions()]
-    sizes = [one.size for one in found]
+    measurements = [Measured(shown(path, node), lines_of(node)) for path, node in functions()]
+    sizes = [measured.size for measured in measurements]
     print(f"functions: p90 {p90(sizes):.0f}, most {max(sizes)}")
     assert p90(sizes) <= FUNCTION_P90
-    assert [one for one in found if one.size > FUNCTION_MOST] == []
+    assert [measured for measured in measurements if measured.size > FUNCTION_MOST] == []
 
 
 def test_constructors_take_few_things() -> None:

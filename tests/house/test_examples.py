@@ -11,7 +11,7 @@ def test_a_long_budget_is_the_least_and_never_cuts_a_longer_one() -> None:
     assert conftest.at_least(10, few).max_examples == 30
 
 
-def test_what_failed_is_an_example_to_paste() -> None:
+def test_a_failed_property_prints_an_example() -> None:
     notes = ["Failing test case: test_x(\n    n=100,\n    t='a(b)',\n)"]
     (line,) = conftest.as_code(notes)
     assert line.startswith("@hypothesis.example(\n    n=100,")

@@ -12,7 +12,7 @@ PAGES = [
 ]
 MATURITY = (ROOT / "docs" / "reference" / "maturity.md").read_text().partition("\n## What works")[0]
 VALUES = (ROOT / "docs" / "reference" / "values.md").read_text()
-NAMED = {one for page in PAGES for one in re.findall(r"`(tests/\S+::\w+)`", page.read_text())}
+NAMED = {match for page in PAGES for match in re.findall(r"`(tests/\S+::\w+)`", page.read_text())}
 
 
 @pytest.mark.parametrize("named", sorted(NAMED))
@@ -22,21 +22,21 @@ def test_the_test_that_is_named_exists(named: str) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`(tests/[^`:]+)`", MATURITY))))
-def test_what_a_feature_rests_on_is_there(path: str) -> None:
+def test_the_tests_of_every_feature_exist(path: str) -> None:
     assert (ROOT / path).exists()
 
 
 @pytest.mark.parametrize(
     "value", sorted(set(re.findall(r"`((?:[a-z]\w+\.)+\w+|allocator|driverName)`", MATURITY)))
 )
-def test_what_switches_a_feature_off_is_a_value_of_the_chart(value: str) -> None:
+def test_every_feature_switch_is_a_chart_value(value: str) -> None:
     assert f"`{value}`" in VALUES
 
 
 def test_every_invariant_names_the_campaigns_that_tried_to_break_it() -> None:
     page = (ROOT / "docs" / "explanation" / "invariants.md").read_text()
-    known = {"fuzz", "oracle", "kills", "churn", "split brain", "chaos", "soak", "black box"}
-    known |= {
+    names = {"fuzz", "oracle", "kills", "churn", "split brain", "chaos", "soak", "black box"}
+    names |= {
         "rights",
         "upgrade",
         "Karpenter",
@@ -48,4 +48,4 @@ def test_every_invariant_names_the_campaigns_that_tried_to_break_it() -> None:
     rows = [line.split(" | ") for line in page.splitlines() if re.match(r"\| \d+ \|", line)]
     assert len(rows) > 150
     for row in rows:
-        assert set(row[-1].removesuffix(" |").split(", ")) <= known, row[0]
+        assert set(row[-1].removesuffix(" |").split(", ")) <= names, row[0]

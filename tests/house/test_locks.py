@@ -1,7 +1,4 @@
-"""Tests of the locks: the installed is the locked, byte for byte.
-
-And the locked is the declared.
-"""
+"""Tests that the installed packages are the locked ones, and the locked the declared ones."""
 
 import re
 import tomllib
@@ -18,12 +15,12 @@ DECLARED = {"runtime": (), "dev": ("dev",), "fuzz": ("fuzz",)}
 
 def pins(lock: Path) -> dict[str, str]:
     """Each package's lines, by its name."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for block in re.split(r"\n(?=\S)", lock.read_text()):
         if block and not block.startswith("#"):
             name = canonicalize_name(re.split(r"[=\s;\[]", block, maxsplit=1)[0])
-            found[name] = found.get(name, "") + block
-    return found
+            result[name] = result.get(name, "") + block
+    return result
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
@@ -38,15 +35,17 @@ def test_every_pin_is_of_one_version_and_hashed(lock: Path) -> None:
 @pytest.mark.parametrize("name", DECLARED)
 def test_a_lock_holds_what_is_declared_within_its_bounds(name: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = [one for of in DECLARED[name] for one in project["optional-dependencies"][of]]
+    extras = [
+        entry for owner in DECLARED[name] for entry in project["optional-dependencies"][owner]
+    ]
     locked = pins(ROOT / "requirements" / f"{name}.lock")
-    for one in map(Requirement, [*project["dependencies"], *extras]):
-        text = locked[canonicalize_name(one.name)]
+    for requirement in map(Requirement, [*project["dependencies"], *extras]):
+        text = locked[canonicalize_name(requirement.name)]
         versions = re.findall(r"==([^\s;\\]+)", text)
-        assert all(one.specifier.contains(version) for version in versions[:1]), one
+        assert all(requirement.specifier.contains(version) for version in versions[:1]), requirement
 
 
-def test_what_is_developed_with_is_what_is_shipped() -> None:
+def test_development_and_runtime_locks_agree() -> None:
     """The tests' environment has the versions of the image's."""
     shipped = pins(ROOT / "requirements" / "runtime.lock")
     for other in ("dev", "fuzz"):

@@ -53,8 +53,8 @@ KNOWN = {*entries("decisions.md"), *entries("facts.md"), *records()}
 
 @functools.cache
 def pages() -> set[str]:
-    kept = (ROOT / folder for folder in FOLDERS)
-    return {path.name for folder in kept for path in folder.rglob("*.md")} | set(BESIDE) | MADE
+    paths = (ROOT / folder for folder in FOLDERS)
+    return {path.name for folder in paths for path in folder.rglob("*.md")} | set(BESIDE) | MADE
 
 
 def unknown_codes(text: str) -> list[str]:
@@ -62,40 +62,37 @@ def unknown_codes(text: str) -> list[str]:
     return [code for code in CODE.findall(text) if code not in KNOWN]
 
 
-def absent_documents(text: str, there: set[str]) -> list[str]:
-    """Return what a text cites of documents and pages that are not there.
-
-    And records by another form.
-    """
-    cited = (page for page in PAGE.findall(text) if page.rpartition("/")[2] not in there)
+def absent_documents(text: str, names: set[str]) -> list[str]:
+    """Return citations of missing documents and pages, and of records in another form."""
+    cited = (page for page in PAGE.findall(text) if page.rpartition("/")[2] not in names)
     return [*MISSPELT.findall(text), *ABSENT.findall(text), *cited]
 
 
 def remarks(source: str) -> str:
     """The comments of a Python file, and the strings that are no part of an expression."""
-    kept = []
+    names = []
     fresh = True
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and fresh):
-            kept.append(token.string)
+            names.append(token.string)
         elif token.type not in {tokenize.NL, tokenize.INDENT, tokenize.DEDENT}:
             fresh = token.type == tokenize.NEWLINE
-    return "\n".join(kept)
+    return "\n".join(names)
 
 
-def problems(path: Path, text: str, there: set[str]) -> list[str]:
+def problems(path: Path, text: str, names: set[str]) -> list[str]:
     """Return what a file cites that is not there, in the words that stand in it."""
-    absent = absent_documents(text, there)
+    absent = absent_documents(text, names)
     if absent and path.suffix == ".py":
-        absent = absent_documents(remarks(text), there)
+        absent = absent_documents(remarks(text), names)
     return [*unknown_codes(text), *absent]
 
 
 def files() -> Iterator[Path]:
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
-            given = any(path.is_relative_to(data) for data in TEXTS_OF_OTHERS)
-            if path.is_file() and not given and path.suffix in {".py", *WHOLE}:
+            granted = any(path.is_relative_to(data) for data in TEXTS_OF_OTHERS)
+            if path.is_file() and not granted and path.suffix in {".py", *WHOLE}:
                 yield path
     yield from (ROOT / name for name in BESIDE)
 
@@ -104,12 +101,12 @@ TEXTS = {path: path.read_text() for path in files() if path != SELF}
 
 
 @pytest.mark.parametrize("top", [*FOLDERS, *BESIDE])
-def test_what_is_cited_is_there(top: str) -> None:
-    there = pages()
+def test_cited_documents_exist(top: str) -> None:
+    names = pages()
     wrong = {
-        str(path.relative_to(ROOT)): found
+        str(path.relative_to(ROOT)): texts
         for path, text in TEXTS.items()
-        if path.relative_to(ROOT).parts[0] == top and (found := problems(path, text, there))
+        if path.relative_to(ROOT).parts[0] == top and (texts := problems(path, text, names))
     }
     assert not wrong
 
@@ -139,7 +136,7 @@ def test_every_record_is_in_the_navigation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("planted", "found"),
+    ("planted", "names"),
     [
         ("kept by one writer (D25)", ["D25"]),
         ("as R-99 says", ["R-99"]),
@@ -149,12 +146,12 @@ def test_every_record_is_in_the_navigation() -> None:
         ("GPU-D99, a D9000 board, UTF-8", []),
     ],
 )
-def test_a_planted_code_without_an_entry_is_found(planted: str, found: list[str]) -> None:
-    assert problems(Path("x.py"), f"x = 1  # {planted}\n", pages()) == found
+def test_a_planted_code_without_an_entry_is_found(planted: str, names: list[str]) -> None:
+    assert problems(Path("x.py"), f"x = 1  # {planted}\n", pages()) == names
 
 
 @pytest.mark.parametrize(
-    ("planted", "found"),
+    ("planted", "text"),
     [
         ("decided in ADR 0018", "ADR 0018"),
         ("(reliability row 29)", "reliability row 29"),
@@ -168,11 +165,11 @@ def test_a_planted_code_without_an_entry_is_found(planted: str, found: list[str]
         ("docs/adr/facts.md, by design, in row 4", None),
     ],
 )
-def test_a_planted_document_that_is_not_there_is_found(planted: str, found: str | None) -> None:
+def test_a_planted_document_that_is_not_there_is_found(planted: str, text: str | None) -> None:
     wrong = problems(Path("x.py"), f'"""Work, {planted}."""\n', pages())
-    assert wrong == ([] if found is None else [found])
+    assert wrong == ([] if text is None else [text])
 
 
-def test_of_python_words_are_followed_in_comments_and_docstrings_alone() -> None:
+def test_only_comments_and_docstrings_of_python_are_searched() -> None:
     source = '"""Module."""\nX = "some.md"  # a comment\n"""Attribute."""\n'
     assert remarks(source).split("\n") == ['"""Module."""', "# a comment", '"""Attribute."""']

@@ -1,4 +1,4 @@
-"""Measures of the vocabulary and the layout of `driver/`: what a reader from the field stumbles on.
+"""Measures of the vocabulary and the layout of `driver/` and `tests/`.
 
 Each measure is a number that must not grow; `ceilings.json` keeps the largest allowed value.
 """
@@ -33,7 +33,7 @@ Graph = dict[str, set[str]]
 
 
 def modules(root: Path = ROOT / "driver") -> Iterator[Path]:
-    """Yield the Python files of the product, generated stubs excepted."""
+    """Yield the Python files below a folder, generated stubs excepted."""
     return (path for path in sorted(root.rglob("*.py")) if "pb" not in path.relative_to(root).parts)
 
 
@@ -164,19 +164,30 @@ def long_test_names(words: int = 14) -> list[str]:
     ]
 
 
+def language(root: Path) -> tuple[int, int]:
+    """Count the functions below a folder that bind a filler name, and the riddle docstrings."""
+    nodes = [node for path in modules(root) for node in ast.walk(ast.parse(path.read_text()))]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    fillers = sum(bool(bound_names(function) & FILLER_NAMES) for function in functions)
+    return fillers, sum(opens_with_riddle(node) for node in nodes)
+
+
 def measures() -> dict[str, int]:
     """Return every measure by its name."""
     trees = [ast.parse(path.read_text()) for path in modules()]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
-    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    functions = [
+        node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
+    ]
+    fillers, riddles = language(ROOT / "driver")
+    fillers_in_tests, riddles_in_tests = language(ROOT / "tests")
     return {
-        "functions that bind a filler name": sum(
-            bool(bound_names(function) & FILLER_NAMES) for function in functions
-        ),
-        "docstrings that open with a riddle": sum(opens_with_riddle(node) for node in nodes),
+        "functions that bind a filler name": fillers,
+        "docstrings that open with a riddle": riddles,
         "functions with a banned public name": sum(
             function.name in BANNED_PUBLIC_NAMES for function in functions
         ),
+        "functions in tests that bind a filler name": fillers_in_tests,
+        "docstrings in tests that open with a riddle": riddles_in_tests,
         "gerund packages": len(gerund_packages()),
         "packages with too many loose modules": len(loose_modules()),
         "basenames of too many files": len(shared_basenames()),

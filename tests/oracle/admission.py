@@ -17,32 +17,34 @@ _SOME, _ALTERNATIVES, _TOLERATIONS, _SETS, _CONDITIONS = 32, 8, 16, 8, 4
 def problems(world: scenarios.World) -> list[str]:
     """Return what the API server would refuse, and claims in use of what is not there."""
     cluster = world.cluster
-    classes = {one["metadata"]["name"] for one in cluster.classes}
-    found = [wrong for one in cluster.slices for wrong in _slice(one)]
+    classes = {device_class["metadata"]["name"] for device_class in cluster.classes}
+    problems_value = [wrong for slice_ in cluster.slices for wrong in _slice(slice_)]
     claims = [*world.claims, *cluster.allocated]
-    found += [wrong for one in claims for wrong in _claim(one, classes)]
-    found += _names("claims", (one["metadata"]["name"] for one in claims))
-    found += _names("slices", (one["metadata"]["name"] for one in cluster.slices))
-    known = inventory.Inventory(cluster).devices
+    problems_value += [wrong for claim in claims for wrong in _claim(claim, classes)]
+    problems_value += _names("claims", (claim["metadata"]["name"] for claim in claims))
+    problems_value += _names("slices", (slice_["metadata"]["name"] for slice_ in cluster.slices))
+    placements = inventory.Inventory(cluster).devices
     for claim in cluster.allocated:
-        for one in claim["status"]["allocation"]["devices"].get("results", ()):
-            if (one["driver"], one["pool"], one["device"]) not in known:
-                found.append(f"{claim['metadata']['name']} holds {one['device']}, which is gone")
+        for entry in claim["status"]["allocation"]["devices"].get("results", ()):
+            if (entry["driver"], entry["pool"], entry["device"]) not in placements:
+                problems_value.append(
+                    f"{claim['metadata']['name']} holds {entry['device']}, which is gone"
+                )
     if not world.claims or not cluster.nodes:
-        found.append("nothing is asked")
-    return found
+        problems_value.append("nothing is asked")
+    return problems_value
 
 
-def _names(where: str, names: Iterable[str]) -> Iterator[str]:
+def _names(location: str, names: Iterable[str]) -> Iterator[str]:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            yield f"{where}: {name} is there twice"
+            yield f"{location}: {name} is there twice"
         seen.add(name)
 
 
-def _slice(one: Raw) -> Iterator[str]:
-    spec, name = one["spec"], one["metadata"]["name"]
+def _slice(entry: Raw) -> Iterator[str]:
+    spec, name = entry["spec"], entry["metadata"]["name"]
     if sum(key in spec for key in _NEAR) != 1:
         yield f"{name}: not one of {_NEAR}"
     if "devices" in spec and "sharedCounters" in spec:
@@ -69,10 +71,10 @@ def _terms(near: Raw) -> Iterator[str]:
     if len(terms) != 1:
         yield "node selector: not one term"
     for term in terms:
-        for one in (*term.get("matchFields", ()), *term.get("matchExpressions", ())):
-            wants = one["operator"] not in {"Exists", "DoesNotExist"}
-            if wants != bool(one.get("values")):
-                yield f"node selector: values of {one['key']}"
+        for entry in (*term.get("matchFields", ()), *term.get("matchExpressions", ())):
+            wants = entry["operator"] not in {"Exists", "DoesNotExist"}
+            if wants != bool(entry.get("values")):
+                yield f"node selector: values of {entry['key']}"
 
 
 def _device(device: Raw, alone: bool) -> Iterator[str]:  # noqa: FBT001 - of its slice
@@ -87,12 +89,14 @@ def _device(device: Raw, alone: bool) -> Iterator[str]:  # noqa: FBT001 - of its
     if len(device.get("consumesCounters", ())) > 2:
         yield f"{name}: counter sets"
     yield from (
-        f"{name}: no counters" for one in device.get("consumesCounters", ()) if not one["counters"]
+        f"{name}: no counters"
+        for entry in device.get("consumesCounters", ())
+        if not entry["counters"]
     )
     if bool(device.get("bindingConditions")) != bool(device.get("bindingFailureConditions")):
         yield f"{name}: conditions of one kind only"
     for key, capacity in device.get("capacity", {}).items():
-        yield from (f"{name} {key}: {one}" for one in _policy(device, capacity))
+        yield from (f"{name} {key}: {text}" for text in _policy(device, capacity))
 
 
 def _policy(device: Raw, capacity: Raw) -> Iterator[str]:
@@ -120,7 +124,7 @@ def _claim(claim: Raw, classes: set[str]) -> Iterator[str]:
     requests: Sequence[Raw] = devices.get("requests", ())
     if not 0 < len(requests) <= _SOME:
         yield f"{name}: {len(requests)} requests"
-    yield from _names(name, (one["name"] for one in requests))
+    yield from _names(name, (request["name"] for request in requests))
     names: set[str] = set()
     for request in requests:
         bodies = asked.alternatives(request)
@@ -128,14 +132,14 @@ def _claim(claim: Raw, classes: set[str]) -> Iterator[str]:
         if not 0 < len(bodies) <= _ALTERNATIVES:
             yield f"{name}: {len(bodies)} alternatives"
         for key, body in bodies:
-            yield from (f"{name} {key}: {one}" for one in _body(body, classes))
-    for one in (*devices.get("constraints", ()), *devices.get("config", ())):
-        if not set(one.get("requests", ())) <= names or one.get("requests") == []:
-            yield f"{name}: names in {one}"
-    for one in devices.get("constraints", ()):
-        if ("matchAttribute" in one) == ("distinctAttribute" in one):
-            yield f"{name}: constraint {one}"
-    yield from (f"{name}: config" for one in devices.get("config", ()) if "opaque" not in one)
+            yield from (f"{name} {key}: {text}" for text in _body(body, classes))
+    for entry in (*devices.get("constraints", ()), *devices.get("config", ())):
+        if not set(entry.get("requests", ())) <= names or entry.get("requests") == []:
+            yield f"{name}: names in {entry}"
+    for entry in devices.get("constraints", ()):
+        if ("matchAttribute" in entry) == ("distinctAttribute" in entry):
+            yield f"{name}: constraint {entry}"
+    yield from (f"{name}: config" for item in devices.get("config", ()) if "opaque" not in item)
 
 
 def _body(body: Mapping[str, Any], classes: set[str]) -> Iterator[str]:
@@ -146,7 +150,7 @@ def _body(body: Mapping[str, Any], classes: set[str]) -> Iterator[str]:
         yield "count"
     if len(body.get("tolerations", ())) > _TOLERATIONS or len(body.get("selectors", ())) > _SOME:
         yield "too many"
-    for one in body.get("tolerations", ()):
-        exists = one.get("operator") == "Exists"
-        if one.get("operator") not in {"Exists", "Equal"} or (exists and "value" in one):
-            yield f"toleration {one}"
+    for entry in body.get("tolerations", ()):
+        exists = entry.get("operator") == "Exists"
+        if entry.get("operator") not in {"Exists", "Equal"} or (exists and "value" in entry):
+            yield f"toleration {entry}"

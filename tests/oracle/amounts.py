@@ -18,10 +18,10 @@ _DECIMAL = {
 
 def number(text: str) -> Fraction:
     """Return what a quantity says: "1500m" is 3/2."""
-    found = _TEXT.fullmatch(text)
-    if found is None:
+    match = _TEXT.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    mantissa, exponent, binary, decimal = found.groups()
+    mantissa, exponent, binary, decimal = match.groups()
     if exponent is not None:
         return Fraction(f"{mantissa}e{exponent}")
     if binary is not None:
@@ -29,33 +29,31 @@ def number(text: str) -> Fraction:
     return Fraction(mantissa) * Fraction(_DECIMAL.get(decimal, 1))
 
 
-def rounded(asked: str | None, capacity: dict[str, object]) -> Fraction | None:
-    """Return what a request takes of a capacity (KEP-5075).
-
-    None where its policy does not allow it.
-    """
+def rounded(question: str | None, capacity: dict[str, object]) -> Fraction | None:
+    """Return the consumed amount (KEP-5075); None where the request policy does not allow it."""
     policy = capacity.get("requestPolicy")
     value = number(str(capacity["value"]))
     if not isinstance(policy, dict):
-        return value if asked is None else number(asked)
-    if asked is None:
+        return value if question is None else number(question)
+    if question is None:
         return number(policy["default"]) if "default" in policy else value
-    wanted = number(asked)
+    fraction = number(question)
     if "validValues" in policy:
         return min(
-            (one for one in map(number, policy["validValues"]) if one >= wanted), default=None
+            (share for share in map(number, policy["validValues"]) if share >= fraction),
+            default=None,
         )
     if "validRange" in policy:
-        return _in_range(wanted, policy["validRange"])
-    return wanted
+        return _in_range(fraction, policy["validRange"])
+    return fraction
 
 
-def _in_range(wanted: Fraction, allowed: dict[str, str]) -> Fraction | None:
+def _in_range(fraction: Fraction, allowed: dict[str, str]) -> Fraction | None:
     low = number(allowed["min"])
-    found = max(wanted, low)
+    share = max(fraction, low)
     if "step" in allowed:
         step = number(allowed["step"])
-        found = low + -((low - found) // step) * step
-    if "max" in allowed and found > number(allowed["max"]):
+        share = low + -((low - share) // step) * step
+    if "max" in allowed and share > number(allowed["max"]):
         return None
-    return found
+    return share

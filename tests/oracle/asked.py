@@ -36,14 +36,11 @@ def alternatives(request: Raw) -> list[tuple[str, Raw]]:
     """Name (`main` or `main/sub`) and body of each way to answer a request."""
     if "exactly" in request:
         return [(request["name"], request["exactly"])]
-    return [(f"{request['name']}/{one['name']}", one) for one in request["firstAvailable"]]
+    return [(f"{request['name']}/{entry['name']}", entry) for entry in request["firstAvailable"]]
 
 
 def read(claim: Raw, allocation: Raw) -> tuple[list[Chosen], list[str]]:
-    """Return what was chosen for each request that is answered by one alternative.
-
-    And what is wrong.
-    """
+    """Return the chosen alternative of each request, and the problems found."""
     results: Sequence[Raw] = allocation["devices"].get("results", ())
     left: dict[str, list[Raw]] = {}
     for result in results:
@@ -51,12 +48,12 @@ def read(claim: Raw, allocation: Raw) -> tuple[list[Chosen], list[str]]:
     chosen: list[Chosen] = []
     wrong: list[str] = []
     for request in claim["spec"]["devices"]["requests"]:
-        found = _answered(request, left)
-        chosen += found
-        if len(found) != 1:
-            wrong.append(f"request {request['name']} is answered by {len(found)} alternatives")
-        for one in found:
-            del left[one.name]
+        chosens = _answered(request, left)
+        chosen += chosens
+        if len(chosens) != 1:
+            wrong.append(f"request {request['name']} is answered by {len(chosens)} alternatives")
+        for item in chosens:
+            del left[item.name]
     wrong += [f"result for {name}, which nobody requested" for name in left]
     return chosen, wrong
 

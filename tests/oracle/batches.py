@@ -21,14 +21,14 @@ def draw(
     mix: layouts.Mix, sizes: Mapping[str, int], slices: int, source: random.Random
 ) -> list[str]:
     """Profiles, until the next one would ask more memory than so many slices."""
-    found: list[str] = []
-    asked = 0
+    names: list[str] = []
+    requested = 0
     while True:
         (profile,) = source.choices([*mix], [*mix.values()])
-        asked += sizes[profile]
-        if asked > slices:
-            return found
-        found.append(profile)
+        requested += sizes[profile]
+        if requested > slices:
+            return names
+        names.append(profile)
 
 
 def accepted(fleet: streams.Plain, batch: Sequence[str], sizes: Mapping[str, int]) -> int:
@@ -36,14 +36,14 @@ def accepted(fleet: streams.Plain, batch: Sequence[str], sizes: Mapping[str, int
     return sum(sizes[profile] for profile in batch if fleet.take(profile) is not None)
 
 
-def expected(of: layouts.Process, then: layouts.Choice, slices: int) -> float:
+def expected(process: layouts.Process, then: layouts.Choice, slices: int) -> float:
     """The slices that are given out in the mean of all batches."""
     worth: dict[int, layouts.Floats] = {}
-    for asked in range(slices, -1, -1):
-        worth[asked] = np.zeros((of.of.size,) * of.gpus)
-        for profile, part in of.mix.items():
-            if asked + of.sizes[profile] <= slices:
-                worth[asked] += part * then(profile, worth[asked + of.sizes[profile]])
+    for index in range(slices, -1, -1):
+        worth[index] = np.zeros((process.of.size,) * process.gpus)
+        for profile, part in process.mix.items():
+            if index + process.sizes[profile] <= slices:
+                worth[index] += part * then(profile, worth[index + process.sizes[profile]])
     return float(worth[0].flat[0])
 
 
@@ -65,8 +65,8 @@ class Packing:
         here = {(0,) * len(self._sizes): 1.0}
         while here:
             ahead: dict[Counts, float] = {}
-            for counts, more, asked, chance in self._next(here, mix):
-                if asked > slices:
+            for counts, more, requested, chance in self._next(here, mix):
+                if requested > slices:
                     total += chance * self._most(counts, gpus)
                 else:
                     ahead[more] = ahead.get(more, 0.0) + chance
@@ -78,10 +78,10 @@ class Packing:
     ) -> Iterator[tuple[Counts, Counts, int, float]]:
         """Yield the next arrivals: the state before and after, the slices asked, the chance."""
         for counts, chance in here.items():
-            asked = sum(n * size for n, size in zip(counts, self._sizes.values(), strict=True))
-            for at, (profile, size) in enumerate(self._sizes.items()):
-                more = (*counts[:at], counts[at] + 1, *counts[at + 1 :])
-                yield counts, more, asked + size, chance * mix[profile]
+            requested = sum(n * size for n, size in zip(counts, self._sizes.values(), strict=True))
+            for index, (profile, size) in enumerate(self._sizes.items()):
+                more = (*counts[:index], counts[index] + 1, *counts[index + 1 :])
+                yield counts, more, requested + size, chance * mix[profile]
 
     def _of(self, counts: Counts, gpus: int) -> int:
         if not gpus or not any(counts):
@@ -97,18 +97,20 @@ class Packing:
 
 def _full(model: base.GpuModel, profiles: tuple[str, ...]) -> list[Counts]:
     """Return what a GPU can hold to which nothing can be added."""
-    found = {frozenset[tuple[str, int]]()}
-    queue = [*found]
+    results = {frozenset[tuple[str, int]]()}
+    queue = [*results]
     for held in queue:
         used = sum(mask for _, mask in held)
         for part in model.placements:
             fresh = held | {(part.profile, part.mask)}
-            if not part.mask & used and fresh not in found:
-                found.add(fresh)
+            if not part.mask & used and fresh not in results:
+                results.add(fresh)
                 queue.append(fresh)
-    counts = {tuple(sum(1 for p, _ in held if p == one) for one in profiles) for held in found}
+    counts = {
+        tuple(sum(1 for p, _ in held if p == profile) for profile in profiles) for held in results
+    }
     return [
-        one
-        for one in counts
-        if not any(one != other and all(map(int.__le__, one, other)) for other in counts)
+        count
+        for count in counts
+        if not any(count != other and all(map(int.__le__, count, other)) for other in counts)
     ]

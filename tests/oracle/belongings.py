@@ -28,58 +28,61 @@ def problems(
 ) -> Iterator[str]:
     """Yield what is wrong with it."""
     used = []
-    for one in picked:
-        for result in one.results:
+    for chosen in picked:
+        for result in chosen.results:
             device = devices.get((result["driver"], result["pool"], result["device"]))
             if device is not None:
                 used.append(device)
-                yield from _copied(one, device, result)
-    given = [_config(one) for one in allocation["devices"].get("config", ())]
+                yield from _copied(chosen, device, result)
+    configs = [_config(entry) for entry in allocation["devices"].get("config", ())]
     due = _configs(cluster, claim, picked)
-    if [_wide(one, picked) for one in given] != [_wide(one, picked) for one in due]:
-        yield f"config is {given}, due is {due}"
+    if [_wide(config, picked) for config in configs] != [_wide(row, picked) for row in due]:
+        yield f"config is {configs}, due is {due}"
     if _selector(allocation.get("nodeSelector")) != _due_selector(used, node):
         yield f"nodeSelector is {allocation.get('nodeSelector')}"
 
 
-def _copied(one: asked.Chosen, device: inventory.Placed, result: Raw) -> Iterator[str]:
-    if bool(result.get("adminAccess")) != one.admin:
-        yield f"{one.name}: adminAccess is {result.get('adminAccess')}"
-    if result.get("tolerations", []) != one.body.get("tolerations", []):
-        yield f"{one.name}: tolerations are {result.get('tolerations')}"
+def _copied(chosen: asked.Chosen, device: inventory.Placed, result: Raw) -> Iterator[str]:
+    if bool(result.get("adminAccess")) != chosen.admin:
+        yield f"{chosen.name}: adminAccess is {result.get('adminAccess')}"
+    if result.get("tolerations", []) != chosen.body.get("tolerations", []):
+        yield f"{chosen.name}: tolerations are {result.get('tolerations')}"
     for key in _COPIED:
         if result.get(key, []) != device.raw.get(key, []):
-            yield f"{one.name}: {key} is {result.get(key)}"
+            yield f"{chosen.name}: {key} is {result.get(key)}"
     if not set(result) <= _KNOWN:
-        yield f"{one.name}: fields {sorted(set(result) - _KNOWN)}"
+        yield f"{chosen.name}: fields {sorted(set(result) - _KNOWN)}"
 
 
-def _config(one: Raw) -> Config:
-    return one["source"], tuple(one.get("requests") or ()), one.get("opaque")
+def _config(entry: Raw) -> Config:
+    return entry["source"], tuple(entry.get("requests") or ()), entry.get("opaque")
 
 
 def _configs(cluster: scenarios.Cluster, claim: Raw, picked: list[asked.Chosen]) -> list[Config]:
     """Class configuration first, once a class; then what the claim says of what was chosen."""
-    classes = {one["metadata"]["name"]: one["spec"].get("config", ()) for one in cluster.classes}
+    classes = {
+        device_class["metadata"]["name"]: device_class["spec"].get("config", ())
+        for device_class in cluster.classes
+    }
     users: dict[str, list[str]] = {}
-    for one in picked:
-        users.setdefault(one.body["deviceClassName"], []).append(one.name)
-    found: list[Config] = [
+    for chosen in picked:
+        users.setdefault(chosen.body["deviceClassName"], []).append(chosen.name)
+    results: list[Config] = [
         ("FromClass", tuple(names), config["opaque"])
         for name, names in users.items()
         for config in classes[name]
     ]
     for config in claim["spec"]["devices"].get("config", ()):
         names = config.get("requests", ())
-        if any(one.named(names) for one in picked):
-            found.append(("FromClaim", tuple(names), config["opaque"]))
-    return found
+        if any(item.named(names) for item in picked):
+            results.append(("FromClaim", tuple(names), config["opaque"]))
+    return results
 
 
 def _wide(config: Config, picked: list[asked.Chosen]) -> Config:
     """Naming every request says the same as naming none."""
     source, names, opaque = config
-    if all(one.named(names) for one in picked):
+    if all(chosen.named(names) for chosen in picked):
         return source, (), opaque
     return config
 
@@ -93,7 +96,8 @@ def _selector(raw: Raw | None) -> tuple[frozenset[Requirement], frozenset[Requir
 
 def _requirements(term: Raw, key: str) -> frozenset[Requirement]:
     return frozenset(
-        (one["key"], one["operator"], frozenset(one.get("values", ()))) for one in term.get(key, ())
+        (entry["key"], entry["operator"], frozenset(entry.get("values", ())))
+        for entry in term.get(key, ())
     )
 
 
@@ -101,12 +105,12 @@ def _due_selector(
     used: list[inventory.Placed], node: str
 ) -> tuple[frozenset[Requirement], frozenset[Requirement]] | None:
     """The node by name where a device is local or binds to it; else what all devices demand."""
-    if any("nodeName" in one.near or one.raw.get("bindsToNode") for one in used):
+    if any("nodeName" in placed.near or placed.raw.get("bindsToNode") for placed in used):
         return frozenset({("metadata.name", "In", frozenset({node}))}), frozenset()
     fields: frozenset[Requirement] = frozenset()
     expressions: frozenset[Requirement] = frozenset()
-    for one in used:
-        for term in one.near.get("nodeSelector", {}).get("nodeSelectorTerms", ()):
+    for item in used:
+        for term in item.near.get("nodeSelector", {}).get("nodeSelectorTerms", ()):
             fields |= _requirements(term, "matchFields")
             expressions |= _requirements(term, "matchExpressions")
     return (fields, expressions) if fields or expressions else None

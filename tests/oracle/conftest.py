@@ -19,7 +19,7 @@ def built() -> Path:
 
 
 @pytest.fixture(scope="session")
-def asked(built: Path) -> Iterator[oracle.Oracle]:
+def running_oracle(built: Path) -> Iterator[oracle.Oracle]:
     """The running oracle."""
     with oracle.Oracle(built) as running:
         yield running
@@ -27,5 +27,5 @@ def asked(built: Path) -> Iterator[oracle.Oracle]:
 
 @pytest.fixture(scope="module")
 def judging(built: Path) -> Iterator[differential.Judges]:
-    with differential.judges(built) as found:
-        yield found
+    with differential.judges(built) as judges:
+        yield judges

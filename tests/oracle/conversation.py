@@ -46,9 +46,9 @@ class Conversation:
         try:
             questions.write(line)
             questions.flush()
-            told = answers.readline()
+            line_value = answers.readline()
         except BrokenPipeError:
-            told = ""
-        if not told:
+            line_value = ""
+        if not line_value:
             raise Ended(f"ended with status {self._process.wait(_END_S)}")
-        return told
+        return line_value

@@ -33,9 +33,7 @@ def of_refusal(
     allocations: Sequence[Raw],
     error: oracle.OracleError | None,
 ) -> str:
-    """Return why the reference does not allocate on a node what is valid there; empty.
-
-    Nothing known.
+    """Return why the reference rejects a valid allocation on a node; empty: nothing known.
 
     - cel, timeout: it stopped at an error.
     - all-constraint: a device of an `All` request breaks a constraint: an error, though another
@@ -50,33 +48,35 @@ def of_refusal(
     if kind in _EXCUSED:
         return kind
     picked = [
-        one
+        chosen
         for claim, allocation in zip(world.claims, allocations, strict=True)
-        for one in asked.read(claim, allocation)[0]
+        for chosen in asked.read(claim, allocation)[0]
     ]
-    if kind in {"all-incomplete", "all-invalid"} and not any(one.everything for one in picked):
+    if kind in {"all-incomplete", "all-invalid"} and not any(
+        chosen.everything for chosen in picked
+    ):
         return "all-up-front"
     return _of_admin(world, picked) if kind == "" else ""
 
 
 def _of_admin(world: scenarios.World, picked: Sequence[asked.Chosen]) -> str:
-    known = inventory.Inventory(world.cluster).devices
-    admin = {_id(result) for one in picked if one.admin for result in one.results}
-    if any(known[key].shared or known[key].raw.get("consumesCounters") for key in admin):
+    placements = inventory.Inventory(world.cluster).devices
+    admin = {_id(result) for chosen in picked if chosen.admin for result in chosen.results}
+    if any(placements[key].shared or placements[key].raw.get("consumesCounters") for key in admin):
         return "#140729"
-    others = {_id(result) for one in picked if not one.admin for result in one.results}
+    others = {_id(result) for chosen in picked if not chosen.admin for result in chosen.results}
     return "admin-first" if admin & others else ""
 
 
 def contested(world: scenarios.World, node: str, believed: truth.Truth) -> bool:
     """Return whether a selector of some request fails on a device that is usable on the node."""
     cluster = world.cluster
-    classes = {one["metadata"]["name"]: one for one in cluster.classes}
+    classes = {device_class["metadata"]["name"]: device_class for device_class in cluster.classes}
     devices = list(inventory.Inventory(cluster).on(node, cluster.nodes[node]))
     for body in _bodies(world):
         chosen = [
-            one["cel"]["expression"]
-            for one in (
+            entry["cel"]["expression"]
+            for entry in (
                 *classes[body["deviceClassName"]]["spec"].get("selectors", ()),
                 *body.get("selectors", ()),
             )

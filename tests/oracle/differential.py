@@ -82,43 +82,43 @@ def judges(path: Path | None = None) -> Iterator[Judges]:
 
 def compare(seed: int, ours: Ours, judging: Judges) -> Verdict:
     """The verdict on the world of a seed."""
-    world, told = judging.reference.play(scenarios.draft(seed))
-    return judge(world, told, ours(world.cluster, world.claims), judging)
+    world, answers = judging.reference.play(scenarios.draft(seed))
+    return judge(world, answers, ours(world.cluster, world.claims), judging)
 
 
 def again(world: scenarios.World, ours: Ours, judging: Judges) -> Verdict:
     """The verdict on a world as it is: what a shrinker asks."""
-    told = judging.reference.answers(world)
-    return judge(world, told, ours(world.cluster, world.claims), judging)
+    answers = judging.reference.answers(world)
+    return judge(world, answers, ours(world.cluster, world.claims), judging)
 
 
 def judge(
-    world: scenarios.World, told: reference.Answers, answer: Answer, judging: Judges
+    world: scenarios.World, answers: reference.Answers, answer: Answer, judging: Judges
 ) -> Verdict:
     """The verdict on our answer to a world of which the reference told this."""
     if isinstance(answer, GaveUp):
         return Verdict(Kind.GAVE_UP, answer.why)
     if isinstance(answer, str):
-        return _of_no(world, told, answer, judging)
+        return _of_no(world, answers, answer, judging)
     node, allocations = answer
     wrong = validity.problems(world.cluster, world.claims, node, allocations, judging.believed)
     if wrong:
         return Verdict(Kind.INVALID, "; ".join(wrong), node)
-    if node in told.fitting:
+    if node in answers.fitting:
         return Verdict(Kind.AGREE_YES, node=node)
-    excuse = deviations.of_refusal(world, allocations, told.errors.get(node))
+    excuse = deviations.of_refusal(world, allocations, answers.errors.get(node))
     if excuse:
         return Verdict(Kind.REFERENCE_ERROR, excuse, node)
-    return Verdict(Kind.WE_ONLY, str(told.errors.get(node, "it does not fit")), node)
+    return Verdict(Kind.WE_ONLY, str(answers.errors.get(node, "it does not fit")), node)
 
 
 def _of_no(
-    world: scenarios.World, told: reference.Answers, reason: str, judging: Judges
+    world: scenarios.World, answers: reference.Answers, reason: str, judging: Judges
 ) -> Verdict:
-    if not told.fitting:
+    if not answers.fitting:
         return Verdict(Kind.AGREE_NO, reason)
     excuse = ""
-    for node, allocations in told.fitting.items():
+    for node, allocations in answers.fitting.items():
         if deviations.contested(world, node, judging.believed):
             excuse = "cel"
             continue
@@ -153,18 +153,18 @@ def run(seeds: Sequence[int], ours: Ours, judging: Judges) -> Tally:
     """Every seed compared."""
     tally = Tally(Counter(), {}, Counter(), [])
     for seed in seeds:
-        world, told = judging.reference.play(scenarios.draft(seed))
+        world, answers = judging.reference.play(scenarios.draft(seed))
         try:
             answer = ours(world.cluster, world.claims)
         except Exception as e:
             e.add_note(f"on seed {seed}")
             raise
-        verdict = judge(world, told, answer, judging)
-        of = f" ({verdict.why})" if verdict.kind is Kind.REFERENCE_ERROR else ""
-        tally.kinds[f"{verdict.kind}{of}"] += 1
-        tally.fits += bool(told.fitting)
-        tally.micros += told.micros
-        tally.errors.update(deviations.kind_of(one) for one in told.errors.values())
+        verdict = judge(world, answers, answer, judging)
+        owner = f" ({verdict.why})" if verdict.kind is Kind.REFERENCE_ERROR else ""
+        tally.kinds[f"{verdict.kind}{owner}"] += 1
+        tally.fits += bool(answers.fitting)
+        tally.micros += answers.micros
+        tally.errors.update(deviations.kind_of(error) for error in answers.errors.values())
         if verdict.bad:
             tally.bad[seed] = verdict
     return tally
@@ -174,7 +174,7 @@ def smallest(seed: int, ours: Ours, judging: Judges) -> tuple[scenarios.World, V
     """The world of a seed made small while the two disagree in the same way."""
     world, _ = judging.reference.play(scenarios.draft(seed))
     kind = again(world, ours, judging).kind
-    small = shrink.smallest(world, lambda one: again(one, ours, judging).kind is kind)
+    small = shrink.smallest(world, lambda world: again(world, ours, judging).kind is kind)
     return small, again(small, ours, judging)
 
 
@@ -185,16 +185,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--seeds", type=int, default=1000, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first one")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     begun = time.perf_counter()
     with judges() as judging:
-        tally = run(range(asked.first, asked.first + asked.seeds), ours.decide, judging)
-        said = [tally.text(), f"{time.perf_counter() - begun:.0f} s"]
+        tally = run(range(options.first, options.first + options.seeds), ours.decide, judging)
+        messages = [tally.text(), f"{time.perf_counter() - begun:.0f} s"]
         for seed in list(tally.bad)[:_SHOWN]:
             small, verdict = smallest(seed, ours.decide, judging)
-            said.append(f"seed {seed}: {verdict.kind}: {verdict.why}\n{shrink.text(small)}")
-    said.append(f"disagreements: {list(tally.bad)}")
-    sys.stdout.write("\n".join(said) + "\n")
+            messages.append(f"seed {seed}: {verdict.kind}: {verdict.why}\n{shrink.text(small)}")
+    messages.append(f"disagreements: {list(tally.bad)}")
+    sys.stdout.write("\n".join(messages) + "\n")
     return 1 if tally.bad else 0
 
 

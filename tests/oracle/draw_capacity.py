@@ -9,19 +9,19 @@ OTHER = "example.org/bandwidth"
 
 def of_device(chance: random.Random, *, shared: bool) -> Raw:
     """Memory, cores and bandwidth, or some of them; policies only where a device is shared."""
-    found: Raw = {}
+    result: Raw = {}
     if chance.random() < 0.9:
-        found["memory"] = {"value": chance.choice(("80Gi", "80Gi", "40Gi"))}
+        result["memory"] = {"value": chance.choice(("80Gi", "80Gi", "40Gi"))}
     if chance.random() < 0.4:
-        found["cores"] = {"value": chance.choice(("8", "4", "1"))}
+        result["cores"] = {"value": chance.choice(("8", "4", "1"))}
     if chance.random() < 0.2:
-        found[OTHER] = {"value": chance.choice(("100G", "10G"))}
+        result[OTHER] = {"value": chance.choice(("100G", "10G"))}
     if shared:
-        for name, capacity in found.items():
+        for name, capacity in result.items():
             policy = _policy(chance, name, capacity["value"])
             if policy is not None:
                 capacity["requestPolicy"] = policy
-    return found
+    return result
 
 
 def _policy(chance: random.Random, name: str, value: str) -> Raw | None:
@@ -56,11 +56,11 @@ def _memory_policies(value: str) -> tuple[Raw, ...]:
     )
 
 
-def asked(chance: random.Random, driver: str) -> Raw:
+def draw_amounts(chance: random.Random, driver: str) -> Raw:
     """`capacity.requests` of a request: mostly what devices have, by the name they call it."""
-    found: Raw = {}
+    result: Raw = {}
     if chance.random() < 0.85:
-        found["memory"] = chance.choice(
+        result["memory"] = chance.choice(
             (
                 "10Gi",
                 "10Gi",
@@ -77,11 +77,11 @@ def asked(chance: random.Random, driver: str) -> Raw:
             )
         )
     if chance.random() < 0.15:
-        found["cores"] = chance.choice(("1", "2", "3", "600m", "1500m", "4"))
+        result["cores"] = chance.choice(("1", "2", "3", "600m", "1500m", "4"))
     if chance.random() < 0.05:
-        found[OTHER] = chance.choice(("1G", "10G", "50G"))
+        result[OTHER] = chance.choice(("1G", "10G", "50G"))
     if chance.random() < 0.04:
-        found[f"{driver}/memory"] = "10Gi"
+        result[f"{driver}/memory"] = "10Gi"
     if chance.random() < 0.02:
-        found["wings"] = "2"
-    return {"requests": found or {"memory": "10Gi"}}
+        result["wings"] = "2"
+    return {"requests": result or {"memory": "10Gi"}}

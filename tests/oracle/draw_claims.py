@@ -33,13 +33,13 @@ class Asking:
 
     def classes(self) -> tuple[Raw, ...]:
         """One class a driver, one of its better devices, and one of any device."""
-        found = [a_class(ANY)]
+        results = [a_class(ANY)]
         for driver in self._drivers:
             mine = f'device.driver == "{driver}"'
-            found.append(a_class(driver, mine, config=self._configs(driver)))
+            results.append(a_class(driver, mine, config=self._configs(driver)))
             better = self._expression(driver)
-            found.append(a_class(f"better.{driver}", mine, better, config=self._configs(driver)))
-        return tuple(found)
+            results.append(a_class(f"better.{driver}", mine, better, config=self._configs(driver)))
+        return tuple(results)
 
     def claim(self, name: str, *, plain: bool = False) -> Raw:
         """One to three requests and what binds them; `plain` ones fit more often."""
@@ -88,7 +88,7 @@ class Asking:
                 [TOLERATIONS[0]] if plain else chance.sample(TOLERATIONS, chance.choice((1, 1, 2)))
             )
         if chance.random() < 0.2:
-            body["capacity"] = draw_capacity.asked(chance, driver)
+            body["capacity"] = draw_capacity.draw_amounts(chance, driver)
         return body
 
     def _amount(self, body: Raw, plain: bool) -> None:  # noqa: FBT001 - of a request
@@ -115,7 +115,7 @@ class Asking:
             return chance.choice(
                 (f"{mine}.absent == 1", f'{sizes}.wings.compareTo(quantity("1")) > 0')
             )
-        one = chance.choice(
+        choice = chance.choice(
             (
                 f'"model" in {mine} && {mine}.model == "h100"',
                 f'has({mine}.model) && {mine}.model != "h100"',
@@ -131,11 +131,11 @@ class Asking:
             )
         )
         if self._lists:
-            return one
+            return choice
         return chance.choice(
             (
-                one,
-                one,
+                choice,
+                choice,
                 f"{mine}.?healthy.orValue(false)",
                 f'has({mine}.firmware) && {mine}.firmware.isGreaterThan(semver("1.5.0"))',
             )
@@ -145,7 +145,7 @@ class Asking:
         chance = self._chance
         driver = chance.choice(self._drivers)
         kind = "matchAttribute" if chance.random() < 0.6 else "distinctAttribute"
-        one = chance.choice(
+        choice = chance.choice(
             (
                 "model",
                 "numa",
@@ -154,31 +154,31 @@ class Asking:
                 "firmware",
             )
         )
-        name = chance.choice((f"{driver}/{one}", f"{driver}/{one}", draw_slices.ROOT))
+        name = chance.choice((f"{driver}/{choice}", f"{driver}/{choice}", draw_slices.ROOT))
         if self._lists and chance.random() < 0.3:
             name = f"{driver}/links"
-        found: Raw = {kind: name}
+        result: Raw = {kind: name}
         if chance.random() < 0.6:
-            found["requests"] = self._names(requests)
-        return found
+            result["requests"] = self._names(requests)
+        return result
 
     def _names(self, requests: list[Raw]) -> list[str]:
         """Some of the requests, now and then by the name of one alternative."""
         chance = self._chance
-        found: list[str] = []
+        names: list[str] = []
         for request in chance.sample(requests, chance.randint(1, len(requests))):
             subs = request.get("firstAvailable")
             if subs and chance.random() < 0.5:
-                found += [f"{request['name']}/{one['name']}" for one in chance.sample(subs, 1)]
+                names += [f"{request['name']}/{entry['name']}" for entry in chance.sample(subs, 1)]
             else:
-                found.append(request["name"])
-        return found
+                names.append(request["name"])
+        return names
 
     def _config(self, requests: list[Raw]) -> Raw:
-        found = _opaque(self._chance.choice(self._drivers), self._chance.choice(("x", "y")))
+        opaque = _opaque(self._chance.choice(self._drivers), self._chance.choice(("x", "y")))
         if self._chance.random() < 0.6:
-            found["requests"] = self._names(requests)
-        return found
+            opaque["requests"] = self._names(requests)
+        return opaque
 
     def _configs(self, driver: str) -> list[Raw]:
         return [_opaque(driver, "class")] if self._chance.random() < 0.3 else []
@@ -190,7 +190,7 @@ def _opaque(driver: str, mode: str) -> Raw:
 
 def a_class(name: str, *expressions: str, config: Sequence[Raw] = ()) -> Raw:
     """With these selectors."""
-    spec: Raw = {"selectors": [{"cel": {"expression": one}} for one in expressions]}
+    spec: Raw = {"selectors": [{"cel": {"expression": expression}} for expression in expressions]}
     if not expressions:
         spec = {}
     if config:

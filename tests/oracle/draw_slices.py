@@ -50,7 +50,7 @@ def fleet(
     Of a crowd one pool has more devices than a claim may get.
     """
     drivers = DRIVERS[: chance.choice((1, 1, 2, 2, 3))]
-    made = Fleet(drivers)
+    created = Fleet(drivers)
     for driver in drivers:
         kinds = chance.choice(
             (
@@ -65,11 +65,11 @@ def fleet(
         for name, near in _places(chance, driver, list(nodes)):
             pool = _Pool(driver, name, near, chance.choice(kinds))
             _fill(chance, pool, list(nodes), lists=lists)
-            if crowd and not made.slices:
+            if crowd and not created.slices:
                 pool.devices += [_one_of_many(pool, number) for number in range(CROWD)]
-            made.slices += _published(chance, pool)
-    chance.shuffle(made.slices)
-    return made
+            created.slices += _published(chance, pool)
+    chance.shuffle(created.slices)
+    return created
 
 
 def _one_of_many(pool: _Pool, number: int) -> Raw:
@@ -84,14 +84,14 @@ def _one_of_many(pool: _Pool, number: int) -> Raw:
 
 def _places(chance: random.Random, driver: str, nodes: list[str]) -> Iterable[tuple[str, Raw]]:
     """Pools by name, each with the fields that say from which nodes it can be used."""
-    where = chance.random()
-    if where < 0.7:
+    location = chance.random()
+    if location < 0.7:
         for node in nodes:
             if chance.random() < 0.95:
                 yield node, {"nodeName": node}
             if chance.random() < 0.12:
                 yield f"{node}/more", {"nodeName": node}
-    if where > 0.6:
+    if location > 0.6:
         kind = chance.choice(("all", "rack", "each", "name"))
         if kind == "all":
             yield "fabric", {"allNodes": True}
@@ -105,7 +105,7 @@ def _places(chance: random.Random, driver: str, nodes: list[str]) -> Iterable[tu
 
 
 def _terms(chance: random.Random) -> Raw:
-    wanted = chance.choice(
+    expected = chance.choice(
         (
             {"key": "rack", "operator": "In", "values": ["r1"]},
             {"key": "rack", "operator": "NotIn", "values": ["r1"]},
@@ -115,7 +115,7 @@ def _terms(chance: random.Random) -> Raw:
             {"key": "rack", "operator": "In", "values": ["r1", "r2"]},
         )
     )
-    return {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}
+    return {"nodeSelectorTerms": [{"matchExpressions": [expected]}]}
 
 
 def _fill(chance: random.Random, pool: _Pool, nodes: list[str], *, lists: bool) -> None:
@@ -155,7 +155,7 @@ def _a_device(chance: random.Random, name: str, number: int, *, shared: bool, li
 
 
 def _attributes(chance: random.Random, number: int, *, lists: bool) -> Raw:
-    found: Raw = {
+    result: Raw = {
         "index": {"int": number},
         "model": {"string": chance.choice(("a100", "a100", "h100"))},
         "healthy": {"bool": chance.random() < 0.8},
@@ -164,28 +164,28 @@ def _attributes(chance: random.Random, number: int, *, lists: bool) -> Raw:
         "numa": {"int": chance.choice((0, 0, 1))},
     }
     if chance.random() < 0.1:
-        found["numa"] = {"string": "0"}
+        result["numa"] = {"string": "0"}
     if chance.random() < 0.3:
-        found["example.org/zone"] = {"string": chance.choice(("x", "y"))}
+        result["example.org/zone"] = {"string": chance.choice(("x", "y"))}
     if lists:
-        found |= _lists(chance)
-    for key in list(found):
+        result |= _lists(chance)
+    for key in list(result):
         if key != "index" and chance.random() < 0.05:
-            del found[key]
-    return found
+            del result[key]
+    return result
 
 
 def _lists(chance: random.Random) -> Raw:
-    found: Raw = {"links": {"ints": sorted(chance.sample(range(5), chance.choice((1, 2, 3))))}}
+    result: Raw = {"links": {"ints": sorted(chance.sample(range(5), chance.choice((1, 2, 3))))}}
     if chance.random() < 0.4:
-        found["numa"] = {"ints": chance.choice(([0], [1], [0, 1]))}
+        result["numa"] = {"ints": chance.choice(([0], [1], [0, 1]))}
     if chance.random() < 0.3:
-        found[ROOT] = {"strings": chance.sample(["pci0000:00", "pci0000:40", "pci0000:80"], 2)}
+        result[ROOT] = {"strings": chance.sample(["pci0000:00", "pci0000:40", "pci0000:80"], 2)}
     if chance.random() < 0.3:
-        found["firmware"] = {"versions": chance.sample(["1.2.0", "1.10.0"], chance.choice((1, 2)))}
+        result["firmware"] = {"versions": chance.sample(["1.2.0", "1.10.0"], chance.choice((1, 2)))}
     if chance.random() < 0.3:
-        found["healthy"] = {"bools": chance.choice(([True], [False], [True, False]))}
-    return found
+        result["healthy"] = {"bools": chance.choice(([True], [False], [True, False]))}
+    return result
 
 
 def _a_set(chance: random.Random, number: int) -> Raw:
@@ -197,16 +197,16 @@ def _a_set(chance: random.Random, number: int) -> Raw:
 
 def _uses(chance: random.Random, sets: list[Raw]) -> list[Raw]:
     used = chance.sample(sets, 2 if len(sets) > 1 and chance.random() < 0.2 else 1)
-    found = []
-    for one in used:
+    results = []
+    for entry in used:
         counters: Raw = {
             "memory": {"value": chance.choice(("10Gi", "10Gi", "20Gi", "20Gi", "40Gi", "80Gi"))}
         }
-        for name in one["counters"]:
+        for name in entry["counters"]:
             if name != "memory" and chance.random() < 0.5:
                 counters[name] = {"value": "1"}
-        found.append({"counterSet": one["name"], "counters": counters})
-    return found
+        results.append({"counterSet": entry["name"], "counters": counters})
+    return results
 
 
 def _published(chance: random.Random, pool: _Pool) -> Iterable[Raw]:
@@ -214,7 +214,7 @@ def _published(chance: random.Random, pool: _Pool) -> Iterable[Raw]:
     cuts = chance.choice((1, 1, 2))
     parts: list[Raw] = [{"devices": pool.devices[first::cuts]} for first in range(cuts)]
     if pool.sets:
-        parts += [{"sharedCounters": one} for one in _halves(chance, pool.sets)]
+        parts += [{"sharedCounters": halve} for halve in _halves(chance, pool.sets)]
     _damage(chance, pool, parts)
     count = len(parts) + (1 if chance.random() < 0.03 else 0)
     generation = chance.choice((1, 1, 1, 4))
@@ -222,7 +222,9 @@ def _published(chance: random.Random, pool: _Pool) -> Iterable[Raw]:
         yield _a_slice(pool, f"{generation}-{number}", generation, count, part)
     if generation > 1 and chance.random() < 0.6:
         stale = [{**device, "name": f"old-{i}"} for i, device in enumerate(pool.devices)]
-        yield _a_slice(pool, "0-0", generation - 1, 1, {"devices": [_uncut(one) for one in stale]})
+        yield _a_slice(
+            pool, "0-0", generation - 1, 1, {"devices": [_uncut(entry) for entry in stale]}
+        )
 
 
 def _uncut(device: Raw) -> Raw:
@@ -239,9 +241,9 @@ def _damage(chance: random.Random, pool: _Pool, parts: list[Raw]) -> None:
     draw = chance.random()
     if draw < 0.015 and len(parts) > 1 and "nodeName" in pool.near and parts[1].get("devices"):
         twin = chance.choice(pool.devices)
-        others = [one for one in parts[1]["devices"] if one["name"] != twin["name"]]
+        others = [device for device in parts[1]["devices"] if device["name"] != twin["name"]]
         parts[0]["devices"] = [
-            *(one for one in parts[0]["devices"] if one["name"] != twin["name"]),
+            *(device for device in parts[0]["devices"] if device["name"] != twin["name"]),
             twin,
         ]
         parts[1]["devices"] = [*others, twin]
@@ -267,16 +269,16 @@ def _a_slice(pool: _Pool, part: str, generation: int, count: int, content: Raw) 
     }
 
 
-def rules(chance: random.Random, made: Fleet) -> tuple[Raw, ...]:
+def rules(chance: random.Random, created: Fleet) -> tuple[Raw, ...]:
     """Now and then a rule that taints some of the devices, or none."""
-    if chance.random() < 0.8 or not made.slices:
+    if chance.random() < 0.8 or not created.slices:
         return ()
-    one = chance.choice(made.slices)["spec"]
+    item = chance.choice(created.slices)["spec"]
     selector = chance.choice(
         (
-            {"driver": one["driver"]},
-            {"pool": one["pool"]["name"]},
-            {"driver": one["driver"], "pool": one["pool"]["name"], "device": "dev-0"},
+            {"driver": item["driver"]},
+            {"pool": item["pool"]["name"]},
+            {"driver": item["driver"], "pool": item["pool"]["name"], "device": "dev-0"},
             {"device": "dev-1"},
             None,
         )

@@ -39,18 +39,18 @@ def solution(
 def _ways(judge: validity.Judge, number: int, request: Raw) -> Iterator[Way]:
     """Each alternative with each set of devices that it could get."""
     for name, body in asked.alternatives(request):
-        found = [one for one in judge.devices.values() if judge.selectable(body, one)]
-        count = len(found)
+        placements = [device for device in judge.devices.values() if judge.selectable(body, device)]
+        count = len(placements)
         if body.get("allocationMode") != "All":
-            found = [one for one in found if _bearable(one, body)]
+            placements = [placed for placed in placements if _bearable(placed, body)]
             count = body.get("count", 1)
         if 0 < count <= _RESULTS:
-            for devices in itertools.combinations(found, count):
+            for devices in itertools.combinations(placements, count):
                 yield number, body, name, devices
 
 
 def _bearable(device: inventory.Placed, body: Raw) -> bool:
-    return all(validity.tolerated(one, body.get("tolerations", ())) for one in device.taints)
+    return all(validity.tolerated(taint, body.get("tolerations", ())) for taint in device.taints)
 
 
 def _written(world: scenarios.World, way: Sequence[Way]) -> list[Raw]:

@@ -36,37 +36,37 @@ class Forest:
 
     def fair(self) -> dict[str, float]:
         """The exact weighted max-min shares of the leaves, in GPUs."""
-        made = tree.build_tree(self.queues)
+        queue_tree = tree.build_tree(self.queues)
         demand = {leaf: Fraction(count, GPUS) for leaf, count in self.wants.items()}
-        shares = fair_share.fair_shares(made, some(GPUS), demand)
+        shares = fair_share.fair_shares(queue_tree, some(GPUS), demand)
         return {leaf: float(shares[leaf] * GPUS) for leaf in self.wants}
 
 
 def draw(seed: int, half_life_s: float = 0.0) -> Forest:
     """A tree of two or three levels; what all deserve together is no more than there is."""
-    of = random.Random(seed)  # noqa: S311 - no secret
-    found: list[queues.Queue] = []
+    rng = random.Random(seed)  # noqa: S311 - no secret
+    results: list[queues.Queue] = []
     left = GPUS
-    for name, parent, is_leaf in _names(of, "", 0):
-        due = of.choice([0, 0, of.randint(1, 4)]) if is_leaf else 0
+    for name, parent, is_leaf in _names(rng, "", 0):
+        due = rng.choice([0, 0, rng.randint(1, 4)]) if is_leaf else 0
         due = min(due, left)
         left -= due
-        limit = due + of.randint(1, 6) if of.random() < 0.2 else None
-        made = queue(name, parent, weight=of.randint(1, 4), deserved=due or None, limit=limit)
-        found.append(replace(made, half_life_s=half_life_s))
-    leaves = tree.build_tree(found).leaves
-    wants = {one: of.choice([GPUS, GPUS, of.randint(1, 4)]) for one in leaves if one}
-    return Forest(tuple(found), wants)
+        limit = due + rng.randint(1, 6) if rng.random() < 0.2 else None
+        created = queue(name, parent, weight=rng.randint(1, 4), deserved=due or None, limit=limit)
+        results.append(replace(created, half_life_s=half_life_s))
+    leaves = tree.build_tree(results).leaves
+    wants = {leaf: rng.choice([GPUS, GPUS, rng.randint(1, 4)]) for leaf in leaves if leaf}
+    return Forest(tuple(results), wants)
 
 
-def _names(of: random.Random, parent: str, depth: int) -> Iterator[tuple[str, str, bool]]:
+def _names(rng: random.Random, parent: str, depth: int) -> Iterator[tuple[str, str, bool]]:
     """Name, parent, whether it is a leaf."""
-    for number in range(of.choice(_BRANCHES)):
+    for number in range(rng.choice(_BRANCHES)):
         name = f"{parent or 'q'}{number}"
-        is_leaf = depth + 1 >= _DEEP or of.random() < 0.6
+        is_leaf = depth + 1 >= _DEEP or rng.random() < 0.6
         yield name, parent, is_leaf
         if not is_leaf:
-            yield from _names(of, name, depth + 1)
+            yield from _names(rng, name, depth + 1)
 
 
 @dataclass
@@ -90,10 +90,10 @@ class Crowd:
     def then(self, job: turns.Job, now: float) -> Iterable[turns.Job]:
         return (self.one(job.leaf, now),)
 
-    def one(self, leaf: str, at: float, priority: int = 0) -> turns.Job:
+    def one(self, leaf: str, time_s: float, priority: int = 0) -> turns.Job:
         lasts = self._of.uniform(SHORTEST, LONGEST)
         name = f"{leaf}-{next(self._numbers)}"
-        return replays.a_job(name, leaf, at=at, lasts=lasts, priority=priority)
+        return replays.a_job(name, leaf, time_s=time_s, lasts=lasts, priority=priority)
 
 
 @dataclass
@@ -118,10 +118,10 @@ class Watch:
 
 def seated(forest: Forest) -> tuple[scheduler.SimulatedScheduler, engine.QueueEngine]:
     """Two nodes of eight GPUs, and the engine with the queues."""
-    made = engine.QueueEngine(snapshots.DRIVER)
-    for one in forest.queues:
-        made.set_queue(one.name, one)
-    return replays.a_desk({"node-a": GPUS // 2, "node-b": GPUS // 2}), made
+    queue_engine = engine.QueueEngine(snapshots.DRIVER)
+    for item in forest.queues:
+        queue_engine.set_queue(item.name, item)
+    return replays.a_desk({"node-a": GPUS // 2, "node-b": GPUS // 2}), queue_engine
 
 
 def course(forest: Forest, seed: int, since: float, until: float) -> dict[str, float]:
@@ -129,14 +129,14 @@ def course(forest: Forest, seed: int, since: float, until: float) -> dict[str, f
 
     At first one leaf has every GPU; all that others want waits since then.
     """
-    at, by = seated(forest)
+    simulated_scheduler, by = seated(forest)
     watch = Watch(by, since, until)
     crowd = Crowd(forest, seed)
-    sim = turns.JobScheduler(at, by, turns.JobRules(then=crowd.then, told=watch))
+    sim = turns.JobScheduler(simulated_scheduler, by, turns.JobRules(then=crowd.then, told=watch))
     hog = max(forest.wants, key=lambda leaf: (forest.wants[leaf], leaf))
     jobs = crowd.first()
-    mine = [one for one in jobs if one.leaf == hog]
-    for one in mine:
-        sim.set_running(one)
-    sim.run([one for one in jobs if one.leaf != hog], until)
+    mine = [job for job in jobs if job.leaf == hog]
+    for item in mine:
+        sim.set_running(item)
+    sim.run([job for job in jobs if job.leaf != hog], until)
     return {leaf: watch.mean(leaf) - share for leaf, share in forest.fair().items()}

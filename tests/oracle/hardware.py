@@ -39,14 +39,14 @@ class Gpu:
     def fits_whole(self) -> bool:
         return self._idle and not self._stuck_in_mig()
 
-    def fits_share(self, sharing: faces.Sharing, asked: Share, offered: int) -> bool:
+    def fits_share(self, sharing: faces.Sharing, share: Share, offered: int) -> bool:
         """Return whether the GPU has that much left in that mode."""
         if self.whole is not None or self.instances or self._stuck_in_mig():
             return False
         if self.shares and self.sharing is not sharing:
             return False
-        memory = sum(one.memory for one in self.shares.values()) + asked.memory
-        compute = sum(one.compute for one in self.shares.values()) + asked.compute
+        memory = sum(share.memory for share in self.shares.values()) + share.memory
+        compute = sum(share.compute for share in self.shares.values()) + share.compute
         total = self.gpu.product.memory_mib.total << 20
         return memory <= total and compute <= _FULL and len(self.shares) < offered
 
@@ -65,9 +65,13 @@ class Gpu:
         if not self.of.board(self.gpu).mig:
             assert mig.set_mode(enabled=True) is codes.Return.SUCCESS
         profile = mig.profile(profile_id)
-        at = next(place for place in profile.shape.placements() if place.start == start)
+        placement = next(
+            placement for placement in profile.shape.placements() if placement.start == start
+        )
         try:
-            self.instances[claim] = mig.create(profile, geometry.Placement(at.start, at.size))
+            self.instances[claim] = mig.create(
+                profile, geometry.Placement(placement.start, placement.size)
+            )
         except codes.NvmlError:
             return False
         return True

@@ -45,15 +45,15 @@ class Pool:
     def sets(self) -> Mapping[str, Mapping[str, Raw]]:
         """Counters by counter set."""
         return {
-            one["name"]: one["counters"]
+            entry["name"]: entry["counters"]
             for part in self.slices
-            for one in part["spec"].get("sharedCounters", ())
+            for entry in part["spec"].get("sharedCounters", ())
         }
 
     def reaches(self, node: str, labels: scenarios.Labels) -> bool:
         """Return whether any slice of it is for the node."""
         return any(
-            any(near_enough(one, node, labels) for one in part["spec"].get("devices", ()))
+            any(near_enough(entry, node, labels) for entry in part["spec"].get("devices", ()))
             if part["spec"].get("perDeviceNodeSelection")
             else near_enough(part["spec"], node, labels)
             for part in self.slices
@@ -66,11 +66,13 @@ class Inventory:
     def __init__(self, cluster: scenarios.Cluster) -> None:
         self._rules = [rule["spec"] for rule in cluster.rules]
         grouped: dict[tuple[str, str], list[Raw]] = {}
-        for one in cluster.slices:
-            key = (one["spec"]["driver"], one["spec"]["pool"]["name"])
-            grouped.setdefault(key, []).append(one)
+        for slice_ in cluster.slices:
+            key = (slice_["spec"]["driver"], slice_["spec"]["pool"]["name"])
+            grouped.setdefault(key, []).append(slice_)
         self.pools = {key: _newest(key, parts) for key, parts in grouped.items()}
-        self.devices = {one.id: one for pool in self.pools.values() for one in self._of(pool)}
+        self.devices = {
+            placed.id: placed for pool in self.pools.values() for placed in self._of(pool)
+        }
 
     def on(self, node: str, labels: scenarios.Labels) -> Iterator[Placed]:
         """The devices that can be used there, in whatever state they are."""
@@ -82,43 +84,43 @@ class Inventory:
     def _of(self, pool: Pool) -> Iterator[Placed]:
         for part in pool.slices:
             for raw in part["spec"].get("devices", ()):
-                where = (pool.driver, pool.name, raw["name"])
+                values = (pool.driver, pool.name, raw["name"])
                 ruled = tuple(
                     rule["taint"]
                     for rule in self._rules
-                    if _selects(rule.get("deviceSelector"), where)
+                    if _selects(rule.get("deviceSelector"), values)
                 )
-                yield Placed(where, raw, part, (*raw.get("taints", ()), *ruled))
+                yield Placed(values, raw, part, (*raw.get("taints", ()), *ruled))
 
 
-def _selects(selector: Raw | None, where: Id) -> bool:
+def _selects(selector: Raw | None, values: Id) -> bool:
     if selector is None:
         return False
     return all(
         selector.get(key, name) == name
-        for key, name in zip(("driver", "pool", "device"), where, strict=True)
+        for key, name in zip(("driver", "pool", "device"), values, strict=True)
     )
 
 
 def _newest(key: tuple[str, str], parts: list[Raw]) -> Pool:
-    newest = max(one["spec"]["pool"]["generation"] for one in parts)
-    kept = tuple(one for one in parts if one["spec"]["pool"]["generation"] == newest)
-    return Pool(*key, kept, _why_not(kept))
+    newest = max(part["spec"]["pool"]["generation"] for part in parts)
+    retained = tuple(part for part in parts if part["spec"]["pool"]["generation"] == newest)
+    return Pool(*key, retained, _why_not(retained))
 
 
 def _why_not(parts: tuple[Raw, ...]) -> str:
     if len(parts) != parts[0]["spec"]["pool"]["resourceSliceCount"]:
         return "incomplete"
-    devices = [one for part in parts for one in part["spec"].get("devices", ())]
-    if _twice(one["name"] for one in devices):
+    devices = [entry for part in parts for entry in part["spec"].get("devices", ())]
+    if _twice(device["name"] for device in devices):
         return "invalid: a device name is there twice"
-    sets = [one for part in parts for one in part["spec"].get("sharedCounters", ())]
-    if _twice(one["name"] for one in sets):
+    sets = [entry for part in parts for entry in part["spec"].get("sharedCounters", ())]
+    if _twice(set_["name"] for set_ in sets):
         return "invalid: a counter set is there twice"
-    known = {one["name"]: one["counters"] for one in sets}
+    fields = {set_["name"]: set_["counters"] for set_ in sets}
     for device in devices:
         for uses in device.get("consumesCounters", ()):
-            if not set(uses["counters"]) <= set(known.get(uses["counterSet"], ())):
+            if not set(uses["counters"]) <= set(fields.get(uses["counterSet"], ())):
                 return f"invalid: {device['name']} draws on what is not there"
     return ""
 
@@ -134,7 +136,7 @@ def near_enough(near: Raw, node: str, labels: scenarios.Labels) -> bool:
     if near.get("allNodes"):
         return True
     terms = near.get("nodeSelector", {}).get("nodeSelectorTerms", ())
-    return any(_term(one, node, labels) for one in terms)
+    return any(_term(term, node, labels) for term in terms)
 
 
 def _term(term: Raw, node: str, labels: scenarios.Labels) -> bool:
@@ -142,23 +144,23 @@ def _term(term: Raw, node: str, labels: scenarios.Labels) -> bool:
     expressions = term.get("matchExpressions", ())
     if not fields and not expressions:
         return False
-    return all(_meets(one, {"metadata.name": node}) for one in fields) and all(
-        _meets(one, labels) for one in expressions
+    return all(_meets(field, {"metadata.name": node}) for field in fields) and all(
+        _meets(expression, labels) for expression in expressions
     )
 
 
-def _meets(wanted: Raw, labels: scenarios.Labels) -> bool:
-    value = labels.get(wanted["key"])
-    match wanted["operator"]:
+def _meets(expected: Raw, labels: scenarios.Labels) -> bool:
+    value = labels.get(expected["key"])
+    match expected["operator"]:
         case "In":
-            return value in wanted["values"]
+            return value in expected["values"]
         case "NotIn":
-            return value not in wanted["values"]
+            return value not in expected["values"]
         case "Exists":
             return value is not None
         case "DoesNotExist":
             return value is None
         case "Gt":
-            return value is not None and int(value) > int(wanted["values"][0])
+            return value is not None and int(value) > int(expected["values"][0])
         case _:
-            return value is not None and int(value) < int(wanted["values"][0])
+            return value is not None and int(value) < int(expected["values"][0])

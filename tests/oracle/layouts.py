@@ -66,13 +66,13 @@ class Gpu:
 def layouts(model: base.GpuModel) -> list[Layout]:
     """All that a GPU may be, the empty one first."""
     masks = sorted({part.mask for part in model.placements})
-    found: dict[Layout, None] = {frozenset(): None}
-    queue = [*found]
+    result: dict[Layout, None] = {frozenset(): None}
+    queue = [*result]
     for layout in queue:
         fresh = [layout | {mask} for mask in masks if not mask & _used(layout)]
-        queue += [one for one in fresh if one not in found]
-        found.update(dict.fromkeys(fresh))
-    return [*found]
+        queue += [numbers for numbers in fresh if numbers not in result]
+        result.update(dict.fromkeys(fresh))
+    return [*result]
 
 
 def _used(layout: Layout) -> int:
@@ -91,13 +91,13 @@ def ours(model: base.GpuModel, score: streams.Score, layout: Layout, profile: st
     None: there is no room.
     """
     free = model.all_slices & ~_used(layout)
-    found = []
+    results = []
     for then in after(model, layout, profile):
         left = model.all_slices & ~_used(then)
-        found.append((score(free, left), free - left, then))
-    if not found:
+        results.append((score(free, left), free - left, then))
+    if not results:
         return None
-    standing, _, then = min(found, key=lambda one: one[:2])
+    standing, _, then = min(results, key=lambda values: values[:2])
     return Move(standing, then)
 
 
@@ -107,30 +107,31 @@ def alike(model: base.GpuModel, score: streams.Score | None = None) -> dict[Layo
     The same may come of both, at the same rates; with a score, the same is chosen in both and
     stands alike. Parts are split until that is so.
     """
-    there = layouts(model)
+    numbers = layouts(model)
     profiles = [*dict.fromkeys(part.profile for part in model.placements)]
-    ways = {one: [after(model, one, profile) for profile in profiles] for one in there}
+    ways = {number: [after(model, number, profile) for profile in profiles] for number in numbers}
     moves = {
-        one: [ours(model, score, one, p) if score else None for p in profiles] for one in there
+        number: [ours(model, score, number, p) if score else None for p in profiles]
+        for number in numbers
     }
-    part = dict.fromkeys(there, 0)
+    part = dict.fromkeys(numbers, 0)
 
-    def look(one: Layout) -> Hashable:
-        chosen = ((move.standing, part[move.then]) if move else None for move in moves[one])
-        may = (frozenset(part[then] for then in found) for found in ways[one])
-        gone = Counter(part[one - {mask}] for mask in one)
-        return part[one], (*chosen,), (*may,), frozenset(gone.items())
+    def look(numbers: Layout) -> Hashable:
+        chosen = ((move.standing, part[move.then]) if move else None for move in moves[numbers])
+        may = (frozenset(part[then] for then in numbers) for numbers in ways[numbers])
+        gone = Counter(part[numbers - {mask}] for mask in numbers)
+        return part[numbers], (*chosen,), (*may,), frozenset(gone.items())
 
-    return _split(there, look, part)
+    return _split(numbers, look, part)
 
 
 def _split(
-    there: Sequence[Layout], look: Callable[[Layout], Hashable], part: dict[Layout, int]
+    counts: Sequence[Layout], look: Callable[[Layout], Hashable], part: dict[Layout, int]
 ) -> dict[Layout, int]:
     """Split until all of a part look alike."""
     while True:
         numbers: dict[Hashable, int] = {}
-        fresh = {one: numbers.setdefault(look(one), len(numbers)) for one in there}
+        fresh = {count: numbers.setdefault(look(count), len(numbers)) for count in counts}
         if len(numbers) == len({*part.values()}):
             return part
         part.update(fresh)
@@ -139,12 +140,14 @@ def _split(
 def gpu(model: base.GpuModel, score: streams.Score, part: Mapping[Layout, int]) -> Gpu:
     """All states of a kind of GPU, whose placements are those that are asked; `part` by `alike`."""
     size = max(part.values()) + 1
-    first = {number: one for one, number in reversed([*part.items()])}
+    first = {number: numbers for numbers, number in reversed([*part.items()])}
     order = [first[number] for number in range(size)]
     ways, chosen, ranks = {}, {}, {}
-    for profile in dict.fromkeys(one.profile for one in model.placements):
-        ways[profile] = _rows([{part[t] for t in after(model, one, profile)} for one in order])
-        moves = [ours(model, score, one, profile) for one in order]
+    for profile in dict.fromkeys(placement.profile for placement in model.placements):
+        ways[profile] = _rows(
+            [{part[t] for t in after(model, numbers, profile)} for numbers in order]
+        )
+        moves = [ours(model, score, numbers, profile) for numbers in order]
         standings = sorted({move.standing for move in moves if move})
         chosen[profile] = np.array([part[move.then] if move else 0 for move in moves])
         ranks[profile] = np.array(
@@ -152,16 +155,16 @@ def gpu(model: base.GpuModel, score: streams.Score, part: Mapping[Layout, int]) 
         )
     most = max(map(len, part))
     ends = [
-        [part[one - {mask}] for mask in sorted(one)] + [number] * (most - len(one))
-        for number, one in enumerate(order)
+        [part[numbers - {mask}] for mask in sorted(numbers)] + [number] * (most - len(numbers))
+        for number, numbers in enumerate(order)
     ]
     return Gpu(len(part), size, ways, chosen, ranks, np.array(ends).T)
 
 
-def _rows(found: Sequence[set[int]]) -> Ints:
-    most = max(len(one) for one in found)
-    none = len(found)
-    return np.array([sorted(one) + [none] * (most - len(one)) for one in found]).T
+def _rows(numbers: Sequence[set[int]]) -> Ints:
+    most = max(len(number) for number in numbers)
+    none = len(numbers)
+    return np.array([sorted(number) + [none] * (most - len(number)) for number in numbers]).T
 
 
 @dataclass(frozen=True)
@@ -206,9 +209,7 @@ class Process:
                 return Bounds(least * scale, most * scale)
 
     def _accepted(self, profile: str, values: Floats) -> Floats:
-        """Return what the best way to take one in leads to, with its slices.
-
-        Less than all for none.
+        """Return the best state after taking one in, with its slices; less than all for none.
 
         Of equal GPUs: what holds for the first holds for each.
         """
@@ -231,10 +232,12 @@ class Process:
     def ours(self, profile: str, values: Floats) -> Floats:
         """The product's: on the GPU where its choice stands best; of equal ones the first."""
         ranks, row = self.of.ranks[profile], self.of.ours[profile]
-        found, best = values, np.full(values.shape, NONE)
+        matrix, best = values, np.full(values.shape, NONE)
         for axis in range(self.gpus):
-            here = np.expand_dims(ranks, tuple(one for one in range(self.gpus) if one != axis))
+            here = np.expand_dims(
+                ranks, tuple(index for index in range(self.gpus) if index != axis)
+            )
             taken = np.take(values, row, axis=axis) + self.sizes[profile]
-            found = np.where(here < best, taken, found)
+            matrix = np.where(here < best, taken, matrix)
             best = np.minimum(best, here)
-        return found
+        return matrix

@@ -16,6 +16,6 @@ def problems(allocation: dict[str, Any]) -> Iterator[str]:
         yield f"{len(results)} results; at most {RESULTS}"
     if len(devices.get("config", ())) > CONFIGS:
         yield f"more than {CONFIGS} configurations"
-    for one in results:
-        if "shareID" in one and _UUID.fullmatch(one["shareID"]) is None:
-            yield f"shareID {one['shareID']} is no UUID"
+    for result in results:
+        if "shareID" in result and _UUID.fullmatch(result["shareID"]) is None:
+            yield f"shareID {result['shareID']} is no UUID"

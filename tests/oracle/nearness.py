@@ -64,13 +64,13 @@ def cost(entered: Sequence[tuple[int, int, int]]) -> int:
 
 def ours(case: Case) -> int | None:
     """The cost of our places; None where not all members have one."""
-    members = [gangs.member(f"m-{at:02}", size) for at, size in enumerate(case.sizes)]
+    members = [gangs.member(f"m-{index:02}", size) for index, size in enumerate(case.sizes)]
     required = gangs.BLOCK if case.required else None
     answer = gangs.place(gangs.racks(case.free), members, required, gangs.RACK)
     if isinstance(answer, gang_types.GangUnschedulable):
         return None
-    found = [str(one.node).split("-") for one in answer.placements]
-    return cost([(int(b), int(r), int(n)) for _, b, r, n in found])
+    words = [str(placement.node).split("-") for placement in answer.placements]
+    return cost([(int(b), int(r), int(n)) for _, b, r, n in words])
 
 
 def optimum(case: Case) -> int | None:
@@ -82,19 +82,19 @@ def optimum(case: Case) -> int | None:
     solver.silent()
     solver.setOptionValue("mip_rel_gap", 0.0)
     solver.setOptionValue("threads", 1)
-    there = [*case.nodes()]
-    blocks = {b: solver.addBinary(obj=BLOCK) for b, *_ in there}
-    racks = {(b, r): solver.addBinary(obj=RACK) for b, r, *_ in there}
+    existing = [*case.nodes()]
+    blocks = {b: solver.addBinary(obj=BLOCK) for b, *_ in existing}
+    racks = {(b, r): solver.addBinary(obj=RACK) for b, r, *_ in existing}
     kinds = sorted({*case.sizes})
     counts = {}
-    for b, r, n, free in there:
+    for b, r, n, free in existing:
         node = solver.addBinary(obj=NODE)
         solver.addConstr(node <= racks[b, r])
         here = {size: solver.addIntegral(lb=0, ub=MEMBERS) for size in kinds}
         counts[b, r, n] = here
-        solver.addConstr(sum(size * one for size, one in here.items()) <= free * node)
-        for one in here.values():
-            solver.addConstr(one <= MEMBERS * node)
+        solver.addConstr(sum(size * entry for size, entry in here.items()) <= free * node)
+        for item in here.values():
+            solver.addConstr(item <= MEMBERS * node)
     for (b, _), rack in racks.items():
         solver.addConstr(rack <= blocks[b])
     for size in kinds:

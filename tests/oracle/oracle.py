@@ -71,8 +71,8 @@ class Allocated:
     def devices(self) -> tuple[tuple[Device, ...], ...]:
         """The devices of each claim."""
         return tuple(
-            tuple(_device(result) for result in one["devices"].get("results", ()))
-            for one in self.allocations
+            tuple(_device(result) for result in allocation["devices"].get("results", ()))
+            for allocation in self.allocations
         )
 
     def settle(self, claims: Sequence[Mapping[str, Any]]) -> tuple[Raw, ...]:
@@ -99,10 +99,10 @@ class OracleError(Exception):
     `where` is a path in the scenario (`slices[2]`), `allocator`, or `process` if the program ended.
     """
 
-    def __init__(self, where: str, what: str) -> None:
-        self.where = where
-        self.what = what
-        super().__init__(f"{where}: {what}")
+    def __init__(self, location: str, description: str) -> None:
+        self.where = location
+        self.what = description
+        super().__init__(f"{location}: {description}")
 
 
 class Oracle(conversation.Conversation):
@@ -120,9 +120,9 @@ class Oracle(conversation.Conversation):
             raise OracleError("process", str(e)) from e
 
 
-def parse_answer(told: Raw) -> Answer:
+def parse_answer(document: Raw) -> Answer:
     """An answer as the program writes it; raises OracleError where it is one."""
-    match told:
+    match document:
         case {"allocations": [*allocations]}:
             return Allocated(tuple(allocations))
         case {"unallocated": str(reason)}:
@@ -130,7 +130,7 @@ def parse_answer(told: Raw) -> Answer:
         case {"error": {"where": str(where), "what": str(what)}}:
             raise OracleError(where, what)
         case _:
-            raise OracleError("process", f"answered {told}")
+            raise OracleError("process", f"answered {document}")
 
 
 def _device(result: Raw) -> Device:

@@ -23,39 +23,47 @@ BARE = settings.Settings(ranking.parse_policies("pack"), step_budget=None)
 BOUNDED = settings.Settings(ranking.parse_policies("pack"))
 
 
-def decide(cluster: scenarios.Cluster, asked: Sequence[Raw]) -> differential.Answer:
+def decide(cluster: scenarios.Cluster, request: Sequence[Raw]) -> differential.Answer:
     """Return where ours puts the claims and what it would write; or why it does not."""
-    return _decide(cluster, asked, BARE)
+    return _decide(cluster, request, BARE)
 
 
-def within_budget(cluster: scenarios.Cluster, asked: Sequence[Raw]) -> differential.Answer:
+def within_budget(cluster: scenarios.Cluster, request: Sequence[Raw]) -> differential.Answer:
     """Return the answer as in a cluster, where a search may end without one."""
-    return _decide(cluster, asked, BOUNDED)
+    return _decide(cluster, request, BOUNDED)
 
 
 def _decide(
-    cluster: scenarios.Cluster, asked: Sequence[Raw], deciding: settings.Settings
+    cluster: scenarios.Cluster, request: Sequence[Raw], deciding: settings.Settings
 ) -> differential.Answer:
     view = cluster_state.build("", _caches(cluster))
-    wanted = tuple(claims.parse(_stated(one)) for one in asked)
-    workload = allocator_types.Workload(objects.pod("pod", *(one.name for one in wanted)), wanted)
-    found = dra_allocator.allocate(view, workload, deciding)
-    if isinstance(found, allocator_types.Unschedulable):
-        if found.budget_exceeded:
-            return differential.GaveUp(allocator_messages.unschedulable(found))
-        return allocator_messages.unschedulable(found)
-    written = allocation_result.build_allocations(view, workload, found, STAMP)
-    return found.node, [claims.render_allocation(written[one.key]) for one in wanted]
+    expected = tuple(claims.parse(_stated(entry)) for entry in request)
+    workload = allocator_types.Workload(
+        objects.pod("pod", *(claim.name for claim in expected)), expected
+    )
+    allocated = dra_allocator.allocate(view, workload, deciding)
+    if isinstance(allocated, allocator_types.Unschedulable):
+        if allocated.budget_exceeded:
+            return differential.GaveUp(allocator_messages.unschedulable(allocated))
+        return allocator_messages.unschedulable(allocated)
+    written = allocation_result.build_allocations(view, workload, allocated, STAMP)
+    return allocated.node, [claims.render_allocation(written[claim.key]) for claim in expected]
 
 
 def _caches(cluster: scenarios.Cluster) -> cluster_state.CachedObjects:
     return cluster_state.CachedObjects(
         nodes={ids.Key(name): _node(name, labels) for name, labels in cluster.nodes.items()},
-        slices={ids.Key(one.name): one for one in map(slices.parse, cluster.slices)},
-        classes={ids.Key(one.name): one for one in map(device_classes.parse, cluster.classes)},
-        claims={one.key: one for one in map(claims.parse, cluster.allocated)},
+        slices={ids.Key(item.name): item for item in map(slices.parse, cluster.slices)},
+        classes={
+            ids.Key(device_class.name): device_class
+            for device_class in map(device_classes.parse, cluster.classes)
+        },
+        claims={claim.key: claim for claim in map(claims.parse, cluster.allocated)},
         pods={},
-        rules={ids.Key(one.name): one for one in map(taint_rules.parse, cluster.rules)},
+        rules={
+            ids.Key(taint_rule.name): taint_rule
+            for taint_rule in map(taint_rules.parse, cluster.rules)
+        },
     )
 
 

@@ -35,8 +35,8 @@ def is_first(
 def _choices(claims: Sequence[Raw], allocations: Sequence[Raw]) -> list[tuple[Raw, int]]:
     """The requests with alternatives, in order, and which one each got."""
     return [
-        (one.request, one.index)
+        (chosen.request, chosen.index)
         for claim, allocation in zip(claims, allocations, strict=True)
-        for one in asked.read(claim, allocation)[0]
-        if "firstAvailable" in one.request
+        for chosen in asked.read(claim, allocation)[0]
+        if "firstAvailable" in chosen.request
     ]

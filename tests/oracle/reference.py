@@ -25,16 +25,16 @@ class Answers:
     def fitting(self) -> dict[str, tuple[Raw, ...]]:
         """The allocations on the nodes where the claims fit. "The reference can": not empty."""
         return {
-            name: told.allocations
-            for name, told in self.nodes.items()
-            if isinstance(told, oracle.Allocated)
+            name: node.allocations
+            for name, node in self.nodes.items()
+            if isinstance(node, oracle.Allocated)
         }
 
     @property
     def errors(self) -> dict[str, oracle.OracleError]:
         """The nodes on which the reference gave up."""
         return {
-            name: told for name, told in self.nodes.items() if isinstance(told, oracle.OracleError)
+            name: node for name, node in self.nodes.items() if isinstance(node, oracle.OracleError)
         }
 
 
@@ -47,13 +47,13 @@ class Reference(conversation.Conversation):
 
     def play(self, draft: scenarios.Draft) -> tuple[scenarios.World, Answers]:
         """Allocate who comes first, then ask every node about the draft's claims."""
-        told = self._told(draft.cluster, draft.claims, draft.earlier)
+        document = self._told(draft.cluster, draft.claims, draft.earlier)
         cluster = draft.cluster
         ids = random.Random(draft.seed)  # noqa: S311 - no secret
-        for (claim, _), allocation in zip(draft.earlier, told["earlier"], strict=True):
+        for (claim, _), allocation in zip(draft.earlier, document["earlier"], strict=True):
             if allocation is not None:
                 cluster = scenarios.settled(cluster, [claim], [_renamed(allocation, ids)])
-        return scenarios.World(cluster, draft.claims), _answers(cluster, told)
+        return scenarios.World(cluster, draft.claims), _answers(cluster, document)
 
     def answers(self, world: scenarios.World) -> Answers:
         """Return what every node answers about a world as it is."""
@@ -73,14 +73,18 @@ class Reference(conversation.Conversation):
             "earlier": [claim for claim, _ in earlier],
             "on": [node for _, node in earlier],
             "claims": claims,
-            "nodes": [{"name": name, "labels": one} for name, one in cluster.nodes.items()],
+            "nodes": [{"name": name, "labels": node} for name, node in cluster.nodes.items()],
             "features": cluster.features,
             "patienceMs": self._patience_ms,
         }
-        told: Raw = json.loads(self.ask(json.dumps(document, separators=(",", ":")) + "\n"))
-        if "error" in told:
-            raise oracle.OracleError(told["error"]["where"], told["error"]["what"])
-        return told
+        document_value: Raw = json.loads(
+            self.ask(json.dumps(document, separators=(",", ":")) + "\n")
+        )
+        if "error" in document_value:
+            raise oracle.OracleError(
+                document_value["error"]["where"], document_value["error"]["what"]
+            )
+        return document_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,39 +107,38 @@ class Ledger(conversation.Conversation):
         super().__init__(path, "remains")
 
     def remains(self, cluster: scenarios.Cluster) -> Remains:
-        """Return what the allocated claims leave.
-
-        Raises OracleError where the allocator disagrees.
-        """
+        """Return what allocated claims leave. Raises OracleError where the allocator disagrees."""
         document = {
             "slices": cluster.slices,
             "allocated": cluster.allocated,
             "features": cluster.features,
         }
-        told = json.loads(self.ask(json.dumps(document) + "\n"))
-        if "error" in told:
-            raise oracle.OracleError(told["error"]["where"], told["error"]["what"])
-        consumed = {name: dict(one or {}) for name, one in told["consumed"].items()}
-        return Remains(frozenset(told["taken"]), consumed, told["counters"])
+        document_value = json.loads(self.ask(json.dumps(document) + "\n"))
+        if "error" in document_value:
+            raise oracle.OracleError(
+                document_value["error"]["where"], document_value["error"]["what"]
+            )
+        consumed = {name: dict(entry or {}) for name, entry in document_value["consumed"].items()}
+        return Remains(frozenset(document_value["taken"]), consumed, document_value["counters"])
 
 
-def _answers(cluster: scenarios.Cluster, told: Raw) -> Answers:
+def _answers(cluster: scenarios.Cluster, document: Raw) -> Answers:
     nodes: dict[str, Told] = {}
-    for name, one in zip(cluster.nodes, told["nodes"], strict=True):
+    for name, node in zip(cluster.nodes, document["nodes"], strict=True):
         try:
-            nodes[name] = oracle.parse_answer(one)
+            nodes[name] = oracle.parse_answer(node)
         except oracle.OracleError as e:
             nodes[name] = e
-    return Answers(nodes, tuple(told["micros"]))
+    return Answers(nodes, tuple(document["micros"]))
 
 
 def _renamed(allocation: Raw, ids: random.Random) -> Raw:
     """With share ids that depend on the seed alone: the reference draws new ones each time."""
     devices = allocation["devices"]
     results = [
-        {**one, "shareID": str(uuid.UUID(int=ids.getrandbits(128), version=4))}
-        if "shareID" in one
-        else one
-        for one in devices["results"]
+        {**result, "shareID": str(uuid.UUID(int=ids.getrandbits(128), version=4))}
+        if "shareID" in result
+        else result
+        for result in devices["results"]
     ]
     return {**allocation, "devices": {**devices, "results": results}}

@@ -69,14 +69,14 @@ def draft(seed: int) -> Draft:
     crowd = chance.random() < 0.01
     nodes = _nodes(chance)
     fleet = draw_slices.fleet(chance, nodes, lists=lists, crowd=crowd)
-    asked = draw_claims.Asking(chance, fleet.drivers, lists=lists, crowd=crowd)
-    classes = asked.classes()
+    asking = draw_claims.Asking(chance, fleet.drivers, lists=lists, crowd=crowd)
+    classes = asking.classes()
     earlier = tuple(
-        (asked.claim(f"earlier-{number}", plain=True), chance.choice(list(nodes)))
+        (asking.claim(f"earlier-{number}", plain=True), chance.choice(list(nodes)))
         for number in range(chance.choice((0, 1, 1, 2, 3, 4)))
     )
     claims = tuple(
-        asked.claim(f"claim-{number}") for number in range(chance.choice((1, 1, 1, 1, 2, 2, 3)))
+        asking.claim(f"claim-{number}") for number in range(chance.choice((1, 1, 1, 1, 2, 2, 3)))
     )
     cluster = Cluster(
         nodes=nodes,

@@ -55,7 +55,7 @@ _ordered = st.one_of(
 
 
 def _of(form: str, *parts: Expressions) -> Expressions:
-    return st.tuples(*parts).map(lambda found: form.format(*found))
+    return st.tuples(*parts).map(lambda results: form.format(*results))
 
 
 _made_texts: Expressions = st.one_of(

@@ -34,8 +34,8 @@ class Selectors(conversation.Conversation):
 
     def matches(self, expression: str, device: Mapping[str, Any], driver: str) -> Verdict:
         """Return the verdict on a `Device` of resource.k8s.io/v1, as its slice has it."""
-        told = self._told(expression, device, driver)
-        match told:
+        document = self._told(expression, device, driver)
+        match document:
             case {"refused": str(why)}:
                 return Refused(why)
             case {"failed": str(why)}:
@@ -43,14 +43,14 @@ class Selectors(conversation.Conversation):
             case {"matches": bool(matches)}:
                 return matches
             case _:
-                raise conversation.Ended(f"answered {told}")
+                raise conversation.Ended(f"answered {document}")
 
     def cost(self, expression: str) -> int | None:
         """The most that an expression may cost; None where it does not compile."""
-        told = self._told(expression, {"name": "any"}, "any.example.com")
-        return told["cost"] or None
+        document = self._told(expression, {"name": "any"}, "any.example.com")
+        return document["cost"] or None
 
     def _told(self, expression: str, device: Mapping[str, Any], driver: str) -> dict[str, Any]:
         question = {"expression": expression, "driver": driver, "device": device}
-        told: dict[str, Any] = json.loads(self.ask(json.dumps(question) + "\n"))
-        return told
+        document: dict[str, Any] = json.loads(self.ask(json.dumps(question) + "\n"))
+        return document

@@ -43,10 +43,10 @@ def text(world: scenarios.World) -> str:
     """The world for people, as YAML."""
     document = copy.deepcopy(_document(world))
     for key in ("slices", "classes", "rules", "allocated", "claims"):
-        for one in document[key]:
-            one["metadata"] = {"name": one["metadata"]["name"]}
-            one.pop("apiVersion", None)
-            one.pop("kind", None)
+        for entry in document[key]:
+            entry["metadata"] = {"name": entry["metadata"]["name"]}
+            entry.pop("apiVersion", None)
+            entry.pop("kind", None)
     filled = {key: value for key, value in document.items() if value}
     return yaml.dump(filled, Dumper=_Plain, sort_keys=False, default_flow_style=None, width=100)
 
@@ -83,7 +83,7 @@ def _droppable(document: Raw) -> list[Path]:
 
 
 def _last_first(path: Path) -> tuple[int, ...]:
-    return tuple(-one for one in path if isinstance(one, int))
+    return tuple(-entry for entry in path if isinstance(entry, int))
 
 
 def _paths(part: Any, here: Path) -> Iterator[Path]:
@@ -111,13 +111,13 @@ def _without(document: Raw, path: Path) -> Raw | None:
     except (KeyError, IndexError, TypeError):
         return None
     if len(path) == 2 and path[0] == "slices":
-        for one in smaller["slices"]:
-            if _same_pool(one, gone):
-                one["spec"]["pool"]["resourceSliceCount"] -= 1
+        for slice_ in smaller["slices"]:
+            if _same_pool(slice_, gone):
+                slice_["spec"]["pool"]["resourceSliceCount"] -= 1
     return smaller
 
 
-def _same_pool(one: Raw, other: Raw) -> bool:
-    return all(one["spec"][key] == other["spec"][key] for key in ("driver",)) and all(
-        one["spec"]["pool"][key] == other["spec"]["pool"][key] for key in ("name", "generation")
+def _same_pool(entry: Raw, other: Raw) -> bool:
+    return all(entry["spec"][key] == other["spec"][key] for key in ("driver",)) and all(
+        entry["spec"]["pool"][key] == other["spec"]["pool"][key] for key in ("name", "generation")
     )

@@ -35,10 +35,10 @@ def same(built: Path) -> Iterator[differential.Ours]:
     with reference.Reference(built) as running:
 
         def ask(cluster: scenarios.Cluster, claims: Sequence[Raw]) -> differential.Answer:
-            told = running.answers(scenarios.World(cluster, tuple(claims)))
-            for node, allocations in told.fitting.items():
+            answers = running.answers(scenarios.World(cluster, tuple(claims)))
+            for node, allocations in answers.fitting.items():
                 return node, copy.deepcopy(allocations)
-            if "timeout" in map(deviations.kind_of, told.errors.values()):
+            if "timeout" in map(deviations.kind_of, answers.errors.values()):
                 return differential.GaveUp("timeout")
             return "does not fit"
 
@@ -59,8 +59,8 @@ def without(*keys: str) -> Wrong:
     def blind(ask: differential.Ours) -> differential.Ours:
         def decide(cluster: scenarios.Cluster, claims: Sequence[Raw]) -> differential.Answer:
             slices = copy.deepcopy(list(cluster.slices))
-            for one in slices:
-                for device in one["spec"].get("devices", ()):
+            for slice_ in slices:
+                for device in slice_["spec"].get("devices", ()):
                     for key in keys:
                         device.pop(key, None)
             return ask(replace(cluster, slices=slices), claims)
@@ -76,8 +76,8 @@ def of_claims(key: str) -> Wrong:
     def blind(ask: differential.Ours) -> differential.Ours:
         def decide(cluster: scenarios.Cluster, claims: Sequence[Raw]) -> differential.Answer:
             fewer = copy.deepcopy(list(claims))
-            for one in fewer:
-                one["spec"]["devices"].pop(key, None)
+            for entry in fewer:
+                entry["spec"]["devices"].pop(key, None)
             return ask(cluster, fewer)
 
         return decide
@@ -120,9 +120,9 @@ def test_the_reference_agrees_with_itself(
         (without("bindingConditions", "bindsToNode"), differential.Kind.INVALID),
         (of_claims("constraints"), differential.Kind.INVALID),
         (of_claims("config"), differential.Kind.INVALID),
-        (changing(lambda one: one.update(device="other")), differential.Kind.INVALID),
-        (changing(lambda one: one.pop("shareID", None)), differential.Kind.INVALID),
-        (changing(lambda one: one.pop("tolerations", None)), differential.Kind.INVALID),
+        (changing(lambda entry: entry.update(device="other")), differential.Kind.INVALID),
+        (changing(lambda entry: entry.pop("shareID", None)), differential.Kind.INVALID),
+        (changing(lambda entry: entry.pop("tolerations", None)), differential.Kind.INVALID),
     ],
 )
 def test_an_allocator_that_is_wrong_in_one_thing_is_caught(
@@ -149,7 +149,7 @@ def test_a_disagreement_is_shrunk_to_what_matters(
     seed = next(seed for seed, verdict in tally.bad.items() if "tolerate" in verdict.why)
     small, verdict = differential.smallest(seed, blind, judging)
     assert verdict.kind is differential.Kind.INVALID
-    devices = [one for part in small.cluster.slices for one in part["spec"].get("devices", ())]
+    devices = [entry for part in small.cluster.slices for entry in part["spec"].get("devices", ())]
     assert len(devices) == len(small.claims) == len(small.cluster.nodes) == 1
     assert len(shrink.text(small).splitlines()) < 40
 
@@ -171,9 +171,9 @@ def a_claim(name: str, **body: Any) -> Raw:
 
 def given(device: str, **more: Any) -> Raw:
     """Return what would be written for one device of the node."""
-    one = {"request": "r0", "driver": GPU, "pool": "node-a", "device": device, **more}
+    entry = {"request": "r0", "driver": GPU, "pool": "node-a", "device": device, **more}
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-a"]}]}
-    return {"devices": {"results": [one]}, "nodeSelector": {"nodeSelectorTerms": [term]}}
+    return {"devices": {"results": [entry]}, "nodeSelector": {"nodeSelectorTerms": [term]}}
 
 
 def answering(*allocations: Raw) -> differential.Ours:
@@ -194,7 +194,7 @@ def test_a_selector_that_fails_makes_both_answers_right(judging: differential.Ju
         assert (verdict.kind, verdict.why) == (differential.Kind.REFERENCE_ERROR, "cel")
 
 
-def test_where_admin_access_holds_back_others_the_reference_is_excused(
+def test_a_reference_rejection_because_of_admin_access_is_a_known_deviation(
     judging: differential.Judges,
 ) -> None:
     claims = a_claim("sees", adminAccess=True), a_claim("works")
@@ -238,6 +238,6 @@ def test_a_valid_yes_where_the_reference_refuses_without_a_known_cause_is_ours_o
     judging: differential.Judges,
 ) -> None:
     world = a_world([{"name": "a"}], a_claim("claim"))
-    told = reference.Answers({"node-a": oracle.Unallocated("")}, (1,))
-    verdict = differential.judge(world, told, ("node-a", [given("a")]), judging)
+    answers = reference.Answers({"node-a": oracle.Unallocated("")}, (1,))
+    verdict = differential.judge(world, answers, ("node-a", [given("a")]), judging)
     assert verdict.kind is differential.Kind.WE_ONLY

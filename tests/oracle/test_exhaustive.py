@@ -12,16 +12,16 @@ def test_the_reference_allocates_exactly_where_some_way_is_right(
 ) -> None:
     seen: Counter[str] = Counter()
     for seed in SEEDS:
-        world, told = judging.reference.play(scenarios.draft(seed))
+        world, answers = judging.reference.play(scenarios.draft(seed))
         for node in world.cluster.nodes:
-            found = exhaustive.solution(world, node, judging.believed)
-            if found is None:
+            solution = exhaustive.solution(world, node, judging.believed)
+            if solution is None:
                 continue
-            can = node in told.fitting
-            if found is False:
+            can = node in answers.fitting
+            if solution is False:
                 assert not can, f"seed {seed}: {node}"
             elif not can:
-                why = deviations.of_refusal(world, found, told.errors.get(node))
-                assert why, f"seed {seed}: {node}: {found}"
+                why = deviations.of_refusal(world, solution, answers.errors.get(node))
+                assert why, f"seed {seed}: {node}: {solution}"
             seen["yes" if can else "no"] += 1
     assert min(seen["yes"], seen["no"]) > 100

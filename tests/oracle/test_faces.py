@@ -51,7 +51,7 @@ class World:
         claim = objects.a_claim(
             name, objects.a_request("gpu", 1, expression, deviceClassName="any", **more)
         )
-        found = self.asked.allocate(
+        allocated = self.asked.allocate(
             oracle.Scenario(
                 slices=self.slices,
                 classes=[objects.a_class("any", 'device.driver == "gpu.ration.dev"')],
@@ -60,28 +60,28 @@ class World:
                 allocated=tuple(self.held.values()),
             )
         )
-        if isinstance(found, oracle.Unallocated):
+        if isinstance(allocated, oracle.Unallocated):
             return None
-        (self.held[name],) = found.settle([claim])
-        return found.devices[0][0].device
+        (self.held[name],) = allocated.settle([claim])
+        return allocated.devices[0][0].device
 
     def release(self, name: str) -> None:
         del self.held[name]
         self.real.release(name)
 
 
-def a_world(asked: oracle.Oracle, name: str) -> World:
+def a_world(request: oracle.Oracle, name: str) -> World:
     profile, _, in_mig = name.partition(" ")
-    made = machine.build(profile, seed="faces")
+    built = machine.build(profile, seed="faces")
     if in_mig:
-        for one in made.gpus:
-            made.board(one).mig = made.board(one).mig_pending = True
-    gpu = nvml.FakeNvml(made).inventory().gpus[0]
+        for item in built.gpus:
+            built.board(item).mig = built.board(item).mig_pending = True
+    gpu = nvml.FakeNvml(built).inventory().gpus[0]
     terms = slice_builder.PublishTerms("gpu.ration.dev", NODE, "scheduler", {})
     pool, refused = slice_builder.build_pool(model.Inventory((gpu,)), terms, {})
     assert not refused
     written = slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
-    return World(asked, gpu, hardware.Gpu(made, made.find(gpu.uuid)), written)
+    return World(request, gpu, hardware.Gpu(built, built.find(gpu.uuid)), written)
 
 
 def attribute(name: str, value: str) -> str:
@@ -90,39 +90,39 @@ def attribute(name: str, value: str) -> str:
 
 def whole(world: World, name: str, _chance: random.Random) -> None:
     fits = world.real.fits_whole()
-    given = world.try_for(name, attribute("type", "gpu"))
-    assert (given is not None) is fits
-    if given is not None:
+    outcome = world.try_for(name, attribute("type", "gpu"))
+    assert (outcome is not None) is fits
+    if outcome is not None:
         world.real.whole = name
 
 
 def share(world: World, name: str, chance: random.Random) -> None:
     sharing = chance.choice(list(faces.Sharing))
     gib, compute = chance.randint(1, 60), chance.randint(1, 60)
-    asked = hardware.Share(memory=gib << 30, compute=compute)
-    fits = world.real.fits_share(sharing, asked, SHARES)
+    request = hardware.Share(memory=gib << 30, compute=compute)
+    fits = world.real.fits_share(sharing, request, SHARES)
     amounts = {"memory": f"{gib}Gi", "compute": str(compute)}
     expression = f"{attribute('type', 'gpu-share')} && {attribute('sharing', sharing)}"
-    given = world.try_for(name, expression, amounts)
-    assert (given is not None) is fits
-    if given is not None:
+    outcome = world.try_for(name, expression, amounts)
+    assert (outcome is not None) is fits
+    if outcome is not None:
         world.real.sharing = sharing
-        world.real.shares[name] = asked
+        world.real.shares[name] = request
 
 
 def a_default_share(world: World, name: str, chance: random.Random) -> None:
     sharing = chance.choice(list(faces.Sharing))
     assert world.gpu.memory_bytes is not None
-    asked = hardware.Share(
+    request = hardware.Share(
         memory=world.gpu.memory_bytes // SHARES // _STEP * _STEP, compute=100 // SHARES
     )
-    fits = world.real.fits_share(sharing, asked, SHARES)
+    fits = world.real.fits_share(sharing, request, SHARES)
     expression = f"{attribute('type', 'gpu-share')} && {attribute('sharing', sharing)}"
-    given = world.try_for(name, expression)
-    assert (given is not None) is fits
-    if given is not None:
+    outcome = world.try_for(name, expression)
+    assert (outcome is not None) is fits
+    if outcome is not None:
         world.real.sharing = sharing
-        world.real.shares[name] = asked
+        world.real.shares[name] = request
 
 
 def part(world: World, name: str, chance: random.Random) -> None:
@@ -132,11 +132,11 @@ def part(world: World, name: str, chance: random.Random) -> None:
     profile = chance.choice(profiles)
     fits = world.real.fits_profile(profile.id)
     expression = f"{attribute('type', 'mig')} && {attribute('profile', profile.name)}"
-    given = world.try_for(name, expression)
-    assert (given is not None) is fits, profile.name
-    if given is not None:
-        start = int(given.rpartition("-")[2])
-        assert world.real.make(name, profile.id, start), given
+    outcome = world.try_for(name, expression)
+    assert (outcome is not None) is fits, profile.name
+    if outcome is not None:
+        start = int(outcome.rpartition("-")[2])
+        assert world.real.make(name, profile.id, start), outcome
 
 
 KINDS: list[Callable[[World, str, random.Random], None]] = [
@@ -149,8 +149,10 @@ KINDS: list[Callable[[World, str, random.Random], None]] = [
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_what_fits_is_what_the_hardware_takes(asked: oracle.Oracle, name: str) -> None:
-    world = a_world(asked, name)
+def test_the_allocator_accepts_exactly_what_the_hardware_takes(
+    running_oracle: oracle.Oracle, name: str
+) -> None:
+    world = a_world(running_oracle, name)
     chance = random.Random(name)  # noqa: S311 - a seed, no secret
     steps = STEPS // len(MACHINES) + 1
     met: set[str] = set()
@@ -158,10 +160,10 @@ def test_what_fits_is_what_the_hardware_takes(asked: oracle.Oracle, name: str) -
         if world.held and chance.random() < 0.45:
             world.release(chance.choice(sorted(world.held)))
             continue
-        before = len(world.held)
+        previous = len(world.held)
         kind = chance.choice(KINDS)
         kind(world, f"claim-{step}", chance)
-        met.add(f"{kind.__name__} {'fits' if len(world.held) > before else 'is refused'}")
+        met.add(f"{kind.__name__} {'fits' if len(world.held) > previous else 'is refused'}")
     assert {"a_default_share is refused", "whole is refused"} <= met
     if world.gpu.mig is not None and (world.gpu.mig.resetless or world.gpu.mig.enabled):
         assert {"part fits", "part is refused"} <= met
@@ -169,7 +171,7 @@ def test_what_fits_is_what_the_hardware_takes(asked: oracle.Oracle, name: str) -
 
 @pytest.mark.parametrize("profile", ["hgx-h100", "hgx-b200", "t4", "mixed"])
 def test_nvidias_expression_for_a_gpu_yields_whole_gpus_only_and_all_of_them(
-    asked: oracle.Oracle, profile: str
+    running_oracle: oracle.Oracle, profile: str
 ) -> None:
     inventory = nvml.FakeNvml(machine.build(profile, seed="all")).inventory()
     every = {gpu.uuid: faces.Offering(kinds=frozenset(faces.Kind)) for gpu in inventory.gpus}
@@ -179,7 +181,7 @@ def test_nvidias_expression_for_a_gpu_yields_whole_gpus_only_and_all_of_them(
         "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"
     )
     request = {"deviceClassName": "gpu.nvidia.com", "allocationMode": "All"}
-    found = asked.allocate(
+    allocated = running_oracle.allocate(
         oracle.Scenario(
             slices=slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1),
             classes=[objects.a_class("gpu.nvidia.com", expression)],
@@ -187,6 +189,6 @@ def test_nvidias_expression_for_a_gpu_yields_whole_gpus_only_and_all_of_them(
             node=NODE,
         )
     )
-    assert isinstance(found, oracle.Allocated)
-    given = {one.device for one in found.devices[0]}
-    assert given == {faces.device_name(gpu.pci) for gpu in inventory.gpus}
+    assert isinstance(allocated, oracle.Allocated)
+    devices = {device.device for device in allocated.devices[0]}
+    assert devices == {faces.device_name(gpu.pci) for gpu in inventory.gpus}

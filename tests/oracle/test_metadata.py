@@ -62,29 +62,29 @@ def test_the_file_of_every_face_is_valid_in_both_versions(
     record = a_record(*(a_device(inventory, name) for name in NAMES))
     stream = device_metadata.render(record, "gpu", "gpu.ration.dev", inventory)
     newest, oldest = stream.splitlines(keepends=True)
-    found, old = read(built, stream), read(built, oldest)
-    assert (found["version"], old["version"]) == ("v1beta1", "v1alpha1")
-    assert read(built, newest) == found
-    devices = found["metadata"]["requests"][0]["devices"]
-    assert [one["name"] for one in devices] == list(NAMES)
-    types = [one["attributes"]["type"]["string"] for one in devices]
+    result, old = read(built, stream), read(built, oldest)
+    assert (result["version"], old["version"]) == ("v1beta1", "v1alpha1")
+    assert read(built, newest) == result
+    devices = result["metadata"]["requests"][0]["devices"]
+    assert [device["name"] for device in devices] == list(NAMES)
+    types = [device["attributes"]["type"]["string"] for device in devices]
     assert types == ["gpu", "mig", "gpu-share", "gpu-share", "gpu-monitor"]
-    del found["metadata"]["apiVersion"], old["metadata"]["apiVersion"]
-    assert found["metadata"] == old["metadata"]
+    del result["metadata"]["apiVersion"], old["metadata"]["apiVersion"]
+    assert result["metadata"] == old["metadata"]
 
 
 def test_a_claim_of_a_template_and_a_chosen_alternative_are_named(
     built: Path, inventory: model.Inventory
 ) -> None:
-    given = compatibility.SharingTerms("time-slicing", "default", 10 * GIB, 12)
-    device = a_device(inventory, NAMES[3], terms=given, subrequest="small")
+    sharing_terms = compatibility.SharingTerms("time-slicing", "default", 10 * GIB, 12)
+    device = a_device(inventory, NAMES[3], terms=sharing_terms, subrequest="small")
     stream = device_metadata.render(
         a_record(device, pod_claim="mine"), "gpu", "gpu.ration.dev", inventory
     )
-    told = read(built, stream)["metadata"]
-    assert told["metadata"]["uid"] == allocated_claims.UID
-    assert told["podClaimName"] == "mine"
-    (request,) = told["requests"]
+    metadata = read(built, stream)["metadata"]
+    assert metadata["metadata"]["uid"] == allocated_claims.UID
+    assert metadata["podClaimName"] == "mine"
+    (request,) = metadata["requests"]
     assert request["name"] == "gpu/small"
     attributes = request["devices"][0]["attributes"]
     assert attributes["memory"] == {"int": 10 * GIB}

@@ -12,15 +12,15 @@ def test_gangs_are_as_near_as_can_be() -> None:
     impossible = mixed = 0
     for seed in SEEDS:
         case = nearness.draw(seed)
-        best, found = nearness.optimum(case), nearness.ours(case)
-        assert (best is None) == (found is None), (seed, case, best, found)
-        if best is None or found is None:
+        best, ours = nearness.optimum(case), nearness.ours(case)
+        assert (best is None) == (ours is None), (seed, case, best, ours)
+        if best is None or ours is None:
             impossible += 1
             continue
-        ratios.append(best / found)
+        ratios.append(best / ours)
         mixed += len({*case.sizes}) > 1
         if len({*case.sizes}) == 1:
-            assert found == best, (seed, case)
+            assert ours == best, (seed, case)
     assert statistics.mean(ratios) >= 0.98
     assert min(impossible, mixed) >= 10
 

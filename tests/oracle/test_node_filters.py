@@ -43,7 +43,7 @@ def test_the_filters_of_1_36_differ_in_nothing_else_by_name() -> None:
     assert {*tally.excused} <= {*deviations.REASONS, *deviations.OLDER}
 
 
-def test_what_differs_is_listed_by_name(scheduler: conversation.Conversation) -> None:
+def test_differences_are_listed_by_name(scheduler: conversation.Conversation) -> None:
     assert {*compare.run(SEEDS, scheduler).excused} <= {*deviations.REASONS}
 
 
@@ -71,7 +71,7 @@ def test_nodes_are_preferred_by_the_scores_of_kube_schedulers_plugins(
 
 
 @pytest.mark.parametrize(
-    ("where", "name", "value"),
+    ("location", "name", "value"),
     [
         (taint_toleration, "count_soft_taints", lambda _node, _pod: 0),
         (node_affinity, "score", lambda _node, _pod: 0),
@@ -85,11 +85,11 @@ def test_nodes_are_preferred_by_the_scores_of_kube_schedulers_plugins(
     ],
 )
 def test_a_score_that_is_left_out_is_found_out(
-    where: object,
+    location: object,
     name: str,
     value: object,
     scheduler: conversation.Conversation,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(where, name, value)
+    monkeypatch.setattr(location, name, value)
     assert scores.run(range(100), scheduler).bad

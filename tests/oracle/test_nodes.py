@@ -10,23 +10,23 @@ import pytest
 
 from benchmarks.nodes import asking, days, fleet
 
-SLOWEST_MIN = max(one.startup_s for one in fleet.SHAPES) / 60
+SLOWEST_MIN = max(node_template.startup_s for node_template in fleet.SHAPES) / 60
 
 
 @pytest.fixture(scope="module")
-def at() -> Path:
-    found = days.folder()
-    if found is None:
+def traces() -> Path:
+    path = days.folder()
+    if path is None:
         pytest.skip("the openb and Gavel traces are not here: name their folder in $RATION_TRACES")
-    return found
+    return path
 
 
 @pytest.mark.parametrize("day", ["openb 130", "Gavel 83"])
 def test_a_day_costs_little_more_than_usage_and_waits_stay_within_node_startup(
-    at: Path, day: str
+    traces: Path, day: str
 ) -> None:
     trace, number = day.split()
-    jobs = {"openb": days.of_openb, "Gavel": days.of_gavel}[trace](at, int(number)).jobs
+    jobs = {"openb": days.of_openb, "Gavel": days.of_gavel}[trace](traces, int(number)).jobs
     ours, always, apart = asking.ours(jobs), asking.always_on(jobs), asking.apart(jobs)
     print(f"{day}: {ours.cost:.1f} of {always.cost:.1f}, wait {ours.mean_wait:.2f} min")
     assert len(ours.ran) == len(jobs)
@@ -38,10 +38,10 @@ def test_a_day_costs_little_more_than_usage_and_waits_stay_within_node_startup(
     assert max(always.waits) == 0
 
 
-def test_the_same_day_is_the_same_again(at: Path) -> None:
-    jobs = days.of_openb(at, 140).jobs[:80]
+def test_the_same_day_is_the_same_again(traces: Path) -> None:
+    jobs = days.of_openb(traces, 140).jobs[:80]
     first, again = asking.ours(jobs), asking.ours(jobs)
-    assert [(one.shape.name, one.asked, one.gone) for one in first.lives] == [
-        (one.shape.name, one.asked, one.gone) for one in again.lives
+    assert [(live.shape.name, live.asked, live.gone) for live in first.lives] == [
+        (live.shape.name, live.asked, live.gone) for live in again.lives
     ]
     assert first.waits == again.waits

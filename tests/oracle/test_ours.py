@@ -62,11 +62,11 @@ def test_plain_gpus_are_given_as_the_reference_gives_them(
     assert differential.again(world, ours.decide, judging).kind is kind
 
 
-def test_what_was_given_before_is_in_use(judging: differential.Judges) -> None:
-    before = a_world(a_claim("a", 3))
-    answer = ours.decide(before.cluster, before.claims)
+def test_earlier_allocations_are_in_use(judging: differential.Judges) -> None:
+    previous = a_world(a_claim("a", 3))
+    answer = ours.decide(previous.cluster, previous.claims)
     assert isinstance(answer, tuple)
-    held = scenarios.settled(before.cluster, before.claims, answer[1])
+    held = scenarios.settled(previous.cluster, previous.claims, answer[1])
     for count, kind in (
         (1, differential.Kind.AGREE_YES),
         (2, differential.Kind.AGREE_NO),

@@ -25,9 +25,11 @@ def course(name: str) -> beside.Course:
         "ours": ours.replay(trace, arriving, judge).used,
         "FGD": beside.fgd(trace, arriving),
     }
-    found = beside.Course(trace, arriving, used)
-    print(name, {one: (round(found.full(one), 2), round(found.asked(one), 2)) for one in used})
-    return found
+    result = beside.Course(trace, arriving, used)
+    print(
+        name, {name: (round(result.full(name), 2), round(result.asked(name), 2)) for name in used}
+    )
+    return result
 
 
 @pytest.mark.timeout(600)
@@ -35,11 +37,11 @@ def course(name: str) -> beside.Course:
 def test_an_overloaded_fleet_is_used_no_less_than_with_fgd(
     name: str,
 ) -> None:
-    found = course(name)
-    assert found.full("ours") >= found.full("FGD") + MORE.get(name, 0.0)
+    result = course(name)
+    assert result.full("ours") >= result.full("FGD") + MORE.get(name, 0.0)
 
 
 @pytest.mark.timeout(600)
 def test_placement_is_not_worse_than_fgd_when_pods_name_a_model() -> None:
-    found = course("gpuspec33")
-    assert found.asked("ours") >= found.asked("FGD")
+    result = course("gpuspec33")
+    assert result.asked("ours") >= result.asked("FGD")

@@ -29,8 +29,8 @@ def test_without_decay_every_queue_has_its_share_within_a_gpu(first: int) -> Non
     worst = 0.0
     for seed in range(first, first + SOME):
         forest = forests.draw(seed)
-        found = forests.course(forest, seed, WARM, WARM + WINDOW)
-        worst = max(worst, *map(abs, found.values()))
+        course = forests.course(forest, seed, WARM, WARM + WINDOW)
+        worst = max(worst, *map(abs, course.values()))
     print(f"farthest from an exact share: {worst:.2f} GPUs")
     assert worst <= 1.0
 
@@ -40,8 +40,8 @@ def test_with_decay_the_average_over_five_half_lives_is_the_share_within_a_gpu(f
     worst = 0.0
     for seed in range(first, first + SOME):
         forest = forests.draw(seed, HALF_LIFE)
-        found = forests.course(forest, seed, 0.0, 5 * HALF_LIFE)
-        worst = max(worst, *map(abs, found.values()))
+        course = forests.course(forest, seed, 0.0, 5 * HALF_LIFE)
+        worst = max(worst, *map(abs, course.values()))
     print(f"farthest from an exact share: {worst:.2f} GPUs")
     assert worst <= 1.0
 
@@ -53,21 +53,23 @@ def longest_as_oldest(seed: int, bound_s: float) -> float:
     oldest would never have its turn.
     """
     drawn = forests.draw(seed)
-    bounded = tuple(replace(one, starvation_s=bound_s) for one in drawn.queues)
+    bounded = tuple(replace(queue, starvation_s=bound_s) for queue in drawn.queues)
     forest = replace(drawn, queues=bounded, wants=dict.fromkeys(drawn.wants, forests.GPUS))
     assert len(forest.wants) <= forests.GPUS
-    at, by = forests.seated(forest)
+    simulated_scheduler, by = forests.seated(forest)
     crowd = forests.Crowd(forest, seed)
 
     def then(job: turns.Job, now: float) -> list[turns.Job]:
         return [crowd.one(job.leaf, now, job.priority + 1)]
 
     until = 1.5 * forests.HOUR
-    fates = turns.JobScheduler(at, by, turns.JobRules(then=then)).run(crowd.first(), until)
+    fates = turns.JobScheduler(simulated_scheduler, by, turns.JobRules(then=then)).run(
+        crowd.first(), until
+    )
     return max(
-        (until if one.started is None else one.started) - one.oldest_since
-        for one in fates
-        if one.oldest_since is not None
+        (until if fate.started is None else fate.started) - fate.oldest_since
+        for fate in fates
+        if fate.oldest_since is not None
     )
 
 
@@ -83,16 +85,18 @@ def test_no_workload_heads_its_queue_longer_than_the_bound_plus_the_longest_run(
 
 
 def test_on_a_trace_no_team_is_better_off_alone_unlike_with_other_orders() -> None:
-    at = fairness.folder()
-    if at is None:
+    path = fairness.folder()
+    if path is None:
         pytest.skip("the Gavel trace is not here: name its folder in $RATION_TRACES")
-    rows = fairness.load(at)[fairness.BUSY]
-    found = {order: fairness.play(rows, order) for order in fairness.ORDERS}
-    for order, one in found.items():
-        print(order, {team: round(value, 2) for team, value in one.delays.items()}, one.jain)
-    ours = found.pop(fairness.OURS)
+    rows = fairness.load(path)[fairness.BUSY]
+    outcomes = {order: fairness.play(rows, order) for order in fairness.ORDERS}
+    for order, outcome in outcomes.items():
+        print(
+            order, {team: round(value, 2) for team, value in outcome.delays.items()}, outcome.jain
+        )
+    ours = outcomes.pop(fairness.OURS)
     assert max(ours.delays.values()) <= 1.0
     assert ours.jain >= 0.95
-    for other in found.values():
+    for other in outcomes.values():
         assert max(other.delays.values()) > 1.5
         assert other.jain < ours.jain - 0.1

@@ -13,30 +13,30 @@ SEEDS = range(300)
 
 @pytest.fixture(scope="module")
 def running(built: Path) -> Iterator[reference.Reference]:
-    with reference.Reference(built) as found:
-        yield found
+    with reference.Reference(built) as result:
+        yield result
 
 
 @pytest.fixture(scope="module")
 def ledger(built: Path) -> Iterator[reference.Ledger]:
-    with reference.Ledger(built) as found:
-        yield found
+    with reference.Ledger(built) as result:
+        yield result
 
 
 def after(seed: int, running: reference.Reference) -> scenarios.Cluster:
     """A world once its claims are allocated too, where they fit."""
-    world, told = running.play(scenarios.draft(seed))
-    for allocations in told.fitting.values():
+    world, answers = running.play(scenarios.draft(seed))
+    for allocations in answers.fitting.values():
         return scenarios.settled(world.cluster, world.claims, allocations)
     return world.cluster
 
 
 def results(cluster: scenarios.Cluster) -> list[scenarios.Raw]:
     return [
-        one
+        result
         for claim in cluster.allocated
-        for one in claim["status"]["allocation"]["devices"]["results"]
-        if not one.get("adminAccess")
+        for result in claim["status"]["allocation"]["devices"]["results"]
+        if not result.get("adminAccess")
     ]
 
 
@@ -49,13 +49,13 @@ def test_devices_and_shares_in_use_are_those_of_the_allocations(
         left = ledger.remains(cluster)
         taken: set[str] = set()
         sums: dict[str, dict[str, Fraction]] = {}
-        for one in results(cluster):
-            name = f"{one['driver']}/{one['pool']}/{one['device']}"
-            if "shareID" not in one:
+        for result in results(cluster):
+            name = f"{result['driver']}/{result['pool']}/{result['device']}"
+            if "shareID" not in result:
                 taken.add(name)
                 continue
             used = sums.setdefault(name, {})
-            for key, text in one.get("consumedCapacity", {}).items():
+            for key, text in result.get("consumedCapacity", {}).items():
                 used[key] = used.get(key, Fraction(0)) + amounts.number(text)
         assert left.taken == taken
         assert {
@@ -72,26 +72,26 @@ def test_counters_left_are_confirmed_by_the_allocator(
     partly = 0
     for seed in SEEDS:
         cluster = after(seed, running)
-        known = inventory.Inventory(cluster)
-        used = {(one["driver"], one["pool"], one["device"]) for one in results(cluster)}
+        existing = inventory.Inventory(cluster)
+        used = {(result["driver"], result["pool"], result["device"]) for result in results(cluster)}
         counted = ledger.remains(cluster).counters
-        for pool in known.pools.values():
+        for pool in existing.pools.values():
             if pool.why_not or not pool.sets:
                 continue
-            ours = validity.counters_left(known, pool, used)
+            ours = validity.counters_left(existing, pool, used)
             theirs = counted[f"{pool.driver}/{pool.name}"]
             assert {
                 (name, key): amounts.number(text)
                 for name, counters in theirs.items()
                 for key, text in counters.items()
             } == ours
-            full = validity.counters_left(known, pool, set())
+            full = validity.counters_left(existing, pool, set())
             partly += ours != full
     assert partly > 50
 
 
 def test_the_program_names_what_is_wrong_with_a_question(ledger: reference.Ledger) -> None:
     broken = scenarios.Cluster(nodes={}, slices=[{"spec": {"pools": 1}}], classes=())
-    with pytest.raises(oracle.OracleError) as told:
+    with pytest.raises(oracle.OracleError) as raised:
         ledger.remains(broken)
-    assert told.value.where == "slices[0]"
+    assert raised.value.where == "slices[0]"

@@ -46,8 +46,8 @@ WORDS = (
 
 @pytest.fixture(scope="module")
 def running(built: Path) -> Iterator[reference.Reference]:
-    with reference.Reference(built) as found:
-        yield found
+    with reference.Reference(built) as result:
+        yield result
 
 
 def test_a_seed_gives_the_same_world_every_time(running: reference.Reference) -> None:
@@ -57,7 +57,7 @@ def test_a_seed_gives_the_same_world_every_time(running: reference.Reference) ->
         assert first == second
 
 
-def test_what_is_drawn_the_api_server_would_accept(running: reference.Reference) -> None:
+def test_drawn_objects_are_valid_for_the_api_server(running: reference.Reference) -> None:
     for seed in SEEDS:
         world, _ = running.play(scenarios.draft(seed))
         assert admission.problems(world) == [], seed
@@ -78,23 +78,23 @@ def test_every_feature_is_drawn(running: reference.Reference) -> None:
 
 
 def test_a_cluster_asked_at_once_answers_as_its_nodes_do_one_by_one(
-    running: reference.Reference, asked: oracle.Oracle
+    running: reference.Reference, running_oracle: oracle.Oracle
 ) -> None:
     for seed in range(60):
-        world, told = running.play(scenarios.draft(seed))
-        for node, answer in told.nodes.items():
+        world, answers = running.play(scenarios.draft(seed))
+        for node, answer in answers.nodes.items():
             if isinstance(answer, oracle.OracleError):
                 continue
-            alone = asked.allocate(world.cluster.scenario(world.claims, node))
+            alone = running_oracle.allocate(world.cluster.scenario(world.claims, node))
             assert type(alone) is type(answer), seed
 
 
 def the_pools(cluster: scenarios.Cluster) -> dict[tuple[str, str], list[Any]]:
-    found: dict[tuple[str, str], list[Any]] = {}
-    for one in cluster.slices:
-        key = (one["spec"]["driver"], one["spec"]["pool"]["name"])
-        found.setdefault(key, []).append(one["spec"])
-    return found
+    result: dict[tuple[str, str], list[Any]] = {}
+    for slice_ in cluster.slices:
+        key = (slice_["spec"]["driver"], slice_["spec"]["pool"]["name"])
+        result.setdefault(key, []).append(slice_["spec"])
+    return result
 
 
 def test_some_pools_share_their_name_and_some_are_not_usable() -> None:
@@ -103,8 +103,8 @@ def test_some_pools_share_their_name_and_some_are_not_usable() -> None:
         pools = the_pools(scenarios.draft(seed).cluster)
         named += len({name for _, name in pools}) < len(pools)
         for parts in pools.values():
-            newest = max(one["pool"]["generation"] for one in parts)
-            kept = [one for one in parts if one["pool"]["generation"] == newest]
-            stale += len(kept) < len(parts)
-            short += len(kept) != kept[0]["pool"]["resourceSliceCount"]
+            newest = max(part["pool"]["generation"] for part in parts)
+            retained = [part for part in parts if part["pool"]["generation"] == newest]
+            stale += len(retained) < len(parts)
+            short += len(retained) != retained[0]["pool"]["resourceSliceCount"]
     assert min(named, short, stale) > 5

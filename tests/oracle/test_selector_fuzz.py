@@ -21,15 +21,15 @@ def reference(built: Path) -> Iterator[selectors.Selectors]:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(expression=selector_grammar.truths)
-def test_what_both_sides_answer_is_the_same(
+def test_both_evaluators_give_the_same_verdict(
     reference: selectors.Selectors, expression: str
 ) -> None:
-    there = kind(reference.matches(expression, LISTED, DRIVER))
+    present = kind(reference.matches(expression, LISTED, DRIVER))
     here = kind(answered(expression, SEEN))
-    if isinstance(here, bool) and isinstance(there, bool):
-        assert here == there, expression
+    if isinstance(here, bool) and isinstance(present, bool):
+        assert here == present, expression
     if here is True:
-        assert there != "failed", expression
+        assert present != "failed", expression
 
 
 @settings(max_examples=150)

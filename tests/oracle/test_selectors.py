@@ -94,19 +94,19 @@ NO_AMOUNTS = (
     "", "Three", "200K", "1,3G", "1.3.4", "--1", "1e", "1e3k", "1 Gi", "Gi1", "0x10", "1e3.5", "٣",
 )  # fmt: skip
 QUANTITIES = (
-    *(f'quantity("{one}").{act}' for one in AMOUNTS for act in (
+    *(f'quantity("{name}").{act}' for name in AMOUNTS for act in (
         'compareTo(quantity("1")) >= 0', "isInteger()", "asInteger() > 0",
         "asApproximateFloat() > 1.4", 'add(quantity("1")).isInteger()', "add(1).asInteger() == 2",
         'sub(quantity("1")).isInteger()', "sub(-1).isInteger()",
     )),
-    *(f'sign(quantity("{one}")) == {sign}' for one in AMOUNTS for sign in (-1, 0, 1)),
-    *(f'quantity("{one}") == quantity("{other}")' for one, other in (
+    *(f'sign(quantity("{name}")) == {sign}' for name in AMOUNTS for sign in (-1, 0, 1)),
+    *(f'quantity("{name}") == quantity("{other}")' for name, other in (
         ("1000m", "1"), ("1Ki", "1024"), ("1e3", "1k"), ("0.2G", "200M"), ("1n", "0.1n"),
         ("9223372036854775808", "9223372036854775807"), ("16Ei", "8Ei"), ("1.5Gi", "1536Mi"),
         ("-0", "0"), ("1", "2"),
     )),
-    *(f'isQuantity("{one}")' for one in (*AMOUNTS, *NO_AMOUNTS)),
-    *(f'quantity("{one}").isInteger()' for one in NO_AMOUNTS),
+    *(f'isQuantity("{name}")' for name in (*AMOUNTS, *NO_AMOUNTS)),
+    *(f'quantity("{name}").isInteger()' for name in NO_AMOUNTS),
     'quantity("50k").add(20).sub(quantity("100k")).sub(-50000) == quantity("20")',
     'quantity("1.5Gi").add(quantity("0")).isInteger()',
     'quantity("0").add(quantity("1000m")).isInteger()',
@@ -227,7 +227,7 @@ def test_a_selector_gives_the_same_answer(reference: selectors.Selectors, expres
 
 
 @pytest.mark.parametrize("expression", REFUSED)
-def test_what_kubernetes_does_not_compile_is_not_compiled(
+def test_expressions_refused_by_kubernetes_do_not_compile(
     reference: selectors.Selectors, expression: str
 ) -> None:
     assert isinstance(reference.matches(expression, DEVICE, DRIVER), selectors.Refused)
@@ -235,18 +235,16 @@ def test_what_kubernetes_does_not_compile_is_not_compiled(
 
 
 @pytest.mark.parametrize("expression", LATER)
-def test_what_only_kubernetes_refuses_matches_nothing_here(
+def test_expressions_refused_only_by_kubernetes_match_nothing(
     reference: selectors.Selectors, expression: str
 ) -> None:
-    there = reference.matches(expression, DEVICE, DRIVER)
-    assert isinstance(there, selectors.Refused | selectors.Failed)
+    matches = reference.matches(expression, DEVICE, DRIVER)
+    assert isinstance(matches, selectors.Refused | selectors.Failed)
     assert ours(expression) is not True
 
 
 @pytest.mark.parametrize("expression", NOT_PROVIDED)
-def test_what_is_not_provided_is_a_no_and_never_a_guess(
-    reference: selectors.Selectors, expression: str
-) -> None:
+def test_missing_attributes_never_match(reference: selectors.Selectors, expression: str) -> None:
     assert isinstance(reference.matches(expression, DEVICE, DRIVER), bool)
     assert not isinstance(ours(expression), bool)
 
@@ -257,10 +255,10 @@ def test_a_family_of_functions_answers_as_kubernetes_does(
 ) -> None:
     different = {}
     for expression in family.read_text().splitlines():
-        there = kind(reference.matches(expression, LISTED, DRIVER))
+        present = kind(reference.matches(expression, LISTED, DRIVER))
         here = kind(answered(expression, SEEN))
-        if here != there:
-            different[expression] = (here, there)
+        if here != present:
+            different[expression] = (here, present)
     assert different == {}
 
 
@@ -270,10 +268,10 @@ def test_an_expression_may_cost_what_kubernetes_says(
 ) -> None:
     different = {}
     for expression in family.read_text().splitlines():
-        there = reference.cost(expression)
+        cost = reference.cost(expression)
         here = estimated(expression)
-        if None not in {here, there} and here != there:
-            different[expression] = (here, there)
+        if None not in {here, cost} and here != cost:
+            different[expression] = (here, cost)
     assert different == {}
 
 

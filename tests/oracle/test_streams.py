@@ -19,21 +19,21 @@ SCORE = streams.product(JUDGE, streams.machine())
 
 @pytest.mark.parametrize("load", streams.LOADS)
 @pytest.mark.parametrize("mix", streams.MIXES)
-def test_as_many_find_room_as_with_any_simple_policy(mix: str, load: float) -> None:
+def test_as_many_workloads_are_placed_as_with_any_simple_policy(mix: str, load: float) -> None:
     scores = {"ours": SCORE, **streams.Others(streams.model()).scores()}
-    found: dict[str, list[float]] = {name: [] for name in scores}
+    result: dict[str, list[float]] = {name: [] for name in scores}
     for seed in SEEDS[mix]:
         stream = streams.draw(mix, load, GPUS, ARRIVALS, seed)
         for name, score in scores.items():
-            found[name].append(streams.accepted(streams.Plain(GPUS, score), stream))
-    means = {name: statistics.fmean(accepted) for name, accepted in found.items()}
+            result[name].append(streams.accepted(streams.Plain(GPUS, score), stream))
+    means = {name: statistics.fmean(accepted) for name, accepted in result.items()}
     print(mix, load, {name: round(mean, 2) for name, mean in means.items()})
     ours = means.pop("ours")
     assert ours >= max(means.values()) - TOLERANCE
 
 
 CPU_BLIND = ranking.parse_policies(
-    ",".join(one for one in policies.DEFAULT if one != "fragmentation")
+    ",".join(name for name in policies.DEFAULT if name != "fragmentation")
 )
 """The plain model has no CPUs, and `fragmentation` counts those that pods take."""
 
@@ -46,13 +46,13 @@ class Both:
         self.plain = streams.Plain(gpus, streams.product(CPU_BLIND, streams.machine()))
 
     def take(self, profile: str) -> fleet.Given | None:
-        given, plain = self.allocator.take(profile), self.plain.take(profile)
-        assert plain == (given and (given.gpu, given.mask))
-        return given
+        take, plain = self.allocator.take(profile), self.plain.take(profile)
+        assert plain == (take and (take.gpu, take.mask))
+        return take
 
-    def leave(self, given: fleet.Given) -> None:
-        self.allocator.leave(given)
-        self.plain.leave((given.gpu, given.mask))
+    def leave(self, values: fleet.Given) -> None:
+        self.allocator.leave(values)
+        self.plain.leave((values.gpu, values.mask))
 
 
 @pytest.mark.parametrize("mix", streams.MIXES)
@@ -69,24 +69,24 @@ class Watched:
         self.free = [streams.model().all_slices] * gpus
 
     def take(self, profile: str) -> fleet.Given | None:
-        given = self.allocator.take(profile)
+        take = self.allocator.take(profile)
         masks = [part.mask for part in streams.model().placements if part.profile == profile]
         best = min(
             (SCORE(free, free & ~m)[0] for free in self.free for m in masks if m & free == m),
             default=None,
         )
-        assert (given is None) == (best is None)
-        if given is not None:
-            before = self.free[given.gpu]
-            assert given.mask in masks
-            assert before & given.mask == given.mask
-            self.free[given.gpu] = before & ~given.mask
-            assert SCORE(before, self.free[given.gpu])[0] == best
-        return given
+        assert (take is None) == (best is None)
+        if take is not None:
+            previous = self.free[take.gpu]
+            assert take.mask in masks
+            assert previous & take.mask == take.mask
+            self.free[take.gpu] = previous & ~take.mask
+            assert SCORE(previous, self.free[take.gpu])[0] == best
+        return take
 
-    def leave(self, given: fleet.Given) -> None:
-        self.allocator.leave(given)
-        self.free[given.gpu] |= given.mask
+    def leave(self, values: fleet.Given) -> None:
+        self.allocator.leave(values)
+        self.free[values.gpu] |= values.mask
 
 
 @pytest.mark.parametrize("mix", streams.MIXES)

@@ -25,8 +25,8 @@ SICK = {"key": "sick", "value": "yes", "effect": "NoSchedule"}
 def test_every_allocation_of_the_reference_passes(judging: differential.Judges) -> None:
     judged = 0
     for seed in range(SEEDS):
-        world, told = judging.reference.play(scenarios.draft(seed))
-        for node, allocations in told.fitting.items():
+        world, answers = judging.reference.play(scenarios.draft(seed))
+        for node, allocations in answers.fitting.items():
             wrong = validity.problems(
                 world.cluster, world.claims, node, allocations, judging.believed
             )
@@ -40,12 +40,12 @@ def test_choices_of_the_reference_are_nearly_always_the_first_that_fit(
 ) -> None:
     first, later, chosen = 0, 0, 0
     for seed in range(300):
-        world, told = judging.reference.play(scenarios.draft(seed))
-        for node, allocations in told.fitting.items():
+        world, answers = judging.reference.play(scenarios.draft(seed))
+        for node, allocations in answers.fitting.items():
             best = preference.is_first(world, node, allocations, judging.reference)
-            results = [one for each in allocations for one in each["devices"]["results"]]
+            results = [result for each in allocations for result in each["devices"]["results"]]
             first, later = first + best, later + (not best)
-            chosen += any(one["request"].endswith(("/s1", "/s2")) for one in results)
+            chosen += any(result["request"].endswith(("/s1", "/s2")) for result in results)
     assert chosen > 5
     assert later < first / 50
 
@@ -108,11 +108,11 @@ def a_world(devices: list[Raw], *claims: Raw, sets: str = "", **more: Any) -> sc
 
 def allocated(world: scenarios.World, judging: differential.Judges) -> list[Raw]:
     """Return what the reference gives, found right."""
-    told = judging.reference.answers(world).fitting
-    assert told, "the reference allocates nothing"
-    found = copy.deepcopy(list(told["node-a"]))
-    assert said(world, found, judging) == ""
-    return found
+    fitting = judging.reference.answers(world).fitting
+    assert fitting, "the reference allocates nothing"
+    copied = copy.deepcopy(list(fitting["node-a"]))
+    assert said(world, copied, judging) == ""
+    return copied
 
 
 def said(world: scenarios.World, allocations: list[Raw], judging: differential.Judges) -> str:
@@ -122,20 +122,20 @@ def said(world: scenarios.World, allocations: list[Raw], judging: differential.J
 
 
 def results(allocations: list[Raw]) -> list[Raw]:
-    found: list[Raw] = allocations[0]["devices"]["results"]
-    return found
+    entries: list[Raw] = allocations[0]["devices"]["results"]
+    return entries
 
 
 def test_a_missing_and_a_surplus_device_are_seen(judging: differential.Judges) -> None:
     world = a_world([a_device("a"), a_device("b"), a_device("c")], asking(one(count=2)))
-    given = allocated(world, judging)
-    more = {**results(given)[0], "device": "c"}
-    results(given).append(more)
-    assert "gets 3 devices, asked for 2" in said(world, given, judging)
-    del results(given)[1:]
-    assert "gets 1 devices, asked for 2" in said(world, given, judging)
-    del results(given)[:]
-    assert "answered by 0 alternatives" in said(world, given, judging)
+    inputs = allocated(world, judging)
+    more = {**results(inputs)[0], "device": "c"}
+    results(inputs).append(more)
+    assert "gets 3 devices, asked for 2" in said(world, inputs, judging)
+    del results(inputs)[1:]
+    assert "gets 1 devices, asked for 2" in said(world, inputs, judging)
+    del results(inputs)[:]
+    assert "answered by 0 alternatives" in said(world, inputs, judging)
 
 
 def test_a_claim_without_an_answer_is_seen(judging: differential.Judges) -> None:
@@ -145,37 +145,37 @@ def test_a_claim_without_an_answer_is_seen(judging: differential.Judges) -> None
 
 def test_a_result_that_nobody_asked_for_is_seen(judging: differential.Judges) -> None:
     world = a_world([a_device("a"), a_device("b")], asking(one()))
-    given = allocated(world, judging)
-    results(given).append({**results(given)[0], "device": "b", "request": "r9"})
-    assert "r9, which nobody requested" in said(world, given, judging)
+    inputs = allocated(world, judging)
+    results(inputs).append({**results(inputs)[0], "device": "b", "request": "r9"})
+    assert "r9, which nobody requested" in said(world, inputs, judging)
 
 
 def test_two_alternatives_at_once_are_seen(judging: differential.Judges) -> None:
     ways = [{"name": name, **one()["exactly"]} for name in ("x", "y")]
     world = a_world([a_device("a"), a_device("b")], asking({"name": "r0", "firstAvailable": ways}))
-    given = allocated(world, judging)
-    assert preference.is_first(world, "node-a", given, judging.reference)
-    results(given)[0]["request"] = "r0/y"
-    assert said(world, given, judging) == ""
-    assert not preference.is_first(world, "node-a", given, judging.reference)
-    results(given).append({**results(given)[0], "device": "b", "request": "r0/x"})
-    assert "answered by 2 alternatives" in said(world, given, judging)
+    inputs = allocated(world, judging)
+    assert preference.is_first(world, "node-a", inputs, judging.reference)
+    results(inputs)[0]["request"] = "r0/y"
+    assert said(world, inputs, judging) == ""
+    assert not preference.is_first(world, "node-a", inputs, judging.reference)
+    results(inputs).append({**results(inputs)[0], "device": "b", "request": "r0/x"})
+    assert "answered by 2 alternatives" in said(world, inputs, judging)
 
 
 def test_all_without_one_of_them_is_seen(judging: differential.Judges) -> None:
     world = a_world([a_device("a"), a_device("b")], asking(one(allocationMode="All")))
-    given = allocated(world, judging)
-    del results(given)[0]
-    assert "gets 1 devices, all are 2" in said(world, given, judging)
+    inputs = allocated(world, judging)
+    del results(inputs)[0]
+    assert "gets 1 devices, all are 2" in said(world, inputs, judging)
 
 
 def test_all_beside_an_unfinished_pool_is_seen(judging: differential.Judges) -> None:
     world = a_world([a_device("a")], asking(one(allocationMode="All")))
-    given = allocated(world, judging)
+    inputs = allocated(world, judging)
     other = copy.deepcopy(world.cluster.slices[0])
     other["spec"]["pool"] = {"name": "late", "generation": 1, "resourceSliceCount": 2}
     late = a_world([a_device("a")], *world.claims, slices=[*world.cluster.slices, other])
-    assert "late is incomplete" in said(late, given, judging)
+    assert "late is incomplete" in said(late, inputs, judging)
 
 
 @pytest.mark.parametrize("name", ["gone", "old"])
@@ -191,9 +191,9 @@ def test_a_device_that_is_not_usable_is_seen(judging: differential.Judges, name:
     }
     now = a_world([a_device("a")], asking(one()))
     world = a_world([], *now.claims, slices=[*now.cluster.slices, old])
-    given = allocated(world, judging)
-    results(given)[0]["device"] = name
-    assert f"{name} cannot be used on node-a" in said(world, given, judging)
+    inputs = allocated(world, judging)
+    results(inputs)[0]["device"] = name
+    assert f"{name} cannot be used on node-a" in said(world, inputs, judging)
 
 
 def test_a_device_of_another_node_is_seen(judging: differential.Judges) -> None:
@@ -202,20 +202,20 @@ def test_a_device_of_another_node_is_seen(judging: differential.Judges) -> None:
     spec = world.cluster.slices[0]["spec"]
     del spec["nodeName"]
     spec["perDeviceNodeSelection"] = True
-    given = allocated(world, judging)
-    results(given)[0]["device"] = "far"
-    assert "far cannot be used on node-a" in said(world, given, judging)
+    inputs = allocated(world, judging)
+    results(inputs)[0]["device"] = "far"
+    assert "far cannot be used on node-a" in said(world, inputs, judging)
 
 
-@pytest.mark.parametrize("where", ["class", "request"])
-def test_a_device_that_is_not_selected_is_seen(judging: differential.Judges, where: str) -> None:
+@pytest.mark.parametrize("location", ["class", "request"])
+def test_a_device_that_is_not_selected_is_seen(judging: differential.Judges, location: str) -> None:
     text = f'device.attributes["{GPU}"].model == "a"'
-    body: Raw = {"selectors": [{"cel": {"expression": text}}]} if where == "request" else {}
-    classes = (draw_claims.a_class(GPU, *([text] if where == "class" else [])),)
+    body: Raw = {"selectors": [{"cel": {"expression": text}}]} if location == "request" else {}
+    classes = (draw_claims.a_class(GPU, *([text] if location == "class" else [])),)
     world = a_world([a_device("a"), a_device("b")], asking(one(**body)), classes=classes)
-    given = allocated(world, judging)
-    results(given)[0]["device"] = "b"
-    assert "b is not what r0 selects" in said(world, given, judging)
+    inputs = allocated(world, judging)
+    results(inputs)[0]["device"] = "b"
+    assert "b is not what r0 selects" in said(world, inputs, judging)
 
 
 @pytest.mark.parametrize(
@@ -233,11 +233,11 @@ def test_a_broken_constraint_is_seen(
     del devices[3]["attributes"]["numa"]
     constraint = {kind: f"{GPU}/{attribute}", "requests": ["r0"]}
     world = a_world(devices, asking(one(count=2), constraints=[constraint]))
-    given = allocated(world, judging)
+    inputs = allocated(world, judging)
     wrong = {"values differ": ("a1", "b1"), "a value is there twice": ("a1", "a2")}
-    for result, name in zip(results(given), wrong.get(message, ("b1", "b2")), strict=True):
+    for result, name in zip(results(inputs), wrong.get(message, ("b1", "b2")), strict=True):
         result["device"] = name
-    assert message in said(world, given, judging)
+    assert message in said(world, inputs, judging)
 
 
 def test_lists_that_meet_in_no_value_or_in_one_are_seen(judging: differential.Judges) -> None:
@@ -253,17 +253,17 @@ def test_lists_that_meet_in_no_value_or_in_one_are_seen(judging: differential.Ju
             asking(one(count=2), constraints=[{kind: f"{GPU}/links"}]),
             features={"DRAListTypeAttributes": True},
         )
-        given = allocated(world, judging)
-        for result, name in zip(results(given), pair, strict=True):
+        inputs = allocated(world, judging)
+        for result, name in zip(results(inputs), pair, strict=True):
             result["device"] = name
-        assert message in said(world, given, judging)
+        assert message in said(world, inputs, judging)
 
 
 def test_a_taint_that_is_not_tolerated_is_seen(judging: differential.Judges) -> None:
     world = a_world([a_device("a"), a_device("b", taints=[SICK])], asking(one()))
-    given = allocated(world, judging)
-    results(given)[0]["device"] = "b"
-    assert "r0 does not tolerate sick" in said(world, given, judging)
+    inputs = allocated(world, judging)
+    results(inputs)[0]["device"] = "b"
+    assert "r0 does not tolerate sick" in said(world, inputs, judging)
 
 
 def test_a_taint_by_a_rule_is_seen(judging: differential.Judges) -> None:
@@ -272,58 +272,58 @@ def test_a_taint_by_a_rule_is_seen(judging: differential.Judges) -> None:
         "spec": {"taint": SICK, "deviceSelector": {"device": "b"}},
     }
     world = a_world([a_device("a"), a_device("b")], asking(one()), rules=(rule,))
-    given = allocated(world, judging)
-    results(given)[0]["device"] = "b"
-    assert "r0 does not tolerate sick" in said(world, given, judging)
+    inputs = allocated(world, judging)
+    results(inputs)[0]["device"] = "b"
+    assert "r0 does not tolerate sick" in said(world, inputs, judging)
 
 
 def test_a_device_that_is_given_twice_is_seen(judging: differential.Judges) -> None:
     devices = [a_device("a"), a_device("b")]
     within = a_world(devices, asking(one(), one("r1")))
-    given = allocated(within, judging)
-    results(given)[1]["device"] = "a"
-    assert "a is given twice" in said(within, given, judging)
+    inputs = allocated(within, judging)
+    results(inputs)[1]["device"] = "a"
+    assert "a is given twice" in said(within, inputs, judging)
     between = a_world(devices, asking(one()), asking(one(), name="other"))
-    given = allocated(between, judging)
-    given[1]["devices"]["results"][0]["device"] = "a"
-    assert "a is in use" in said(between, given, judging)
+    inputs = allocated(between, judging)
+    inputs[1]["devices"]["results"][0]["device"] = "a"
+    assert "a is in use" in said(between, inputs, judging)
 
 
 def test_a_device_in_use_is_seen_but_for_admin_access(judging: differential.Judges) -> None:
     first = a_world([a_device("a"), a_device("b")], asking(one()))
     held = scenarios.settled(first.cluster, [asking(one(), name="held")], allocated(first, judging))
     world = scenarios.World(held, first.claims)
-    given = allocated(world, judging)
-    results(given)[0]["device"] = "a"
-    assert "a is in use" in said(world, given, judging)
+    inputs = allocated(world, judging)
+    results(inputs)[0]["device"] = "a"
+    assert "a is in use" in said(world, inputs, judging)
     admin = scenarios.World(held, (asking(one(adminAccess=True)),))
     assert results(allocated(admin, judging))[0]["device"] == "a"
 
 
 def test_a_wrong_share_is_seen(judging: differential.Judges) -> None:
     world = a_world([shared("a")], asking(one(capacity={"requests": {"memory": "15Gi"}})))
-    given = allocated(world, judging)
+    inputs = allocated(world, judging)
     for consumed in ({"memory": "15Gi"}, {"memory": "30Gi"}, {}):
-        results(given)[0]["consumedCapacity"] = consumed
-        assert "which is not due" in said(world, given, judging)
-    results(given)[0]["consumedCapacity"] = {"memory": "20480Mi"}
-    assert said(world, given, judging) == ""
+        results(inputs)[0]["consumedCapacity"] = consumed
+        assert "which is not due" in said(world, inputs, judging)
+    results(inputs)[0]["consumedCapacity"] = {"memory": "20480Mi"}
+    assert said(world, inputs, judging) == ""
 
 
 def test_share_ids_are_unique_and_only_where_due(judging: differential.Judges) -> None:
     world = a_world([a_device("b"), shared("a")], asking(one(), one("r1"), one("r2")))
-    given = allocated(world, judging)
-    (whole,) = (result for result in results(given) if result["device"] == "b")
+    inputs = allocated(world, judging)
+    (whole,) = (result for result in results(inputs) if result["device"] == "b")
     whole["shareID"] = UUID.format(1)
-    assert "b is not shared, but a share" in said(world, given, judging)
+    assert "b is not shared, but a share" in said(world, inputs, judging)
     del whole["shareID"]
-    parts = [result for result in results(given) if result["device"] == "a"]
-    kept = parts[0].pop("shareID")
-    assert "has no shareID" in said(world, given, judging)
+    parts = [result for result in results(inputs) if result["device"] == "a"]
+    popped = parts[0].pop("shareID")
+    assert "has no shareID" in said(world, inputs, judging)
     parts[0]["shareID"] = parts[1]["shareID"]
-    assert "is there twice" in said(world, given, judging)
-    parts[0]["shareID"] = kept.upper()
-    assert "is no UUID" in said(world, given, judging)
+    assert "is there twice" in said(world, inputs, judging)
+    parts[0]["shareID"] = popped.upper()
+    assert "is no UUID" in said(world, inputs, judging)
 
 
 def test_more_than_the_capacity_is_seen(judging: differential.Judges) -> None:
@@ -331,43 +331,45 @@ def test_more_than_the_capacity_is_seen(judging: differential.Judges) -> None:
     world = a_world(
         [shared("a"), shared("b")], asking(*(one(f"r{n}", capacity=half) for n in range(3)))
     )
-    given = allocated(world, judging)
-    results(given)[2]["device"] = "a"
-    assert "a is over its memory" in said(world, given, judging)
+    inputs = allocated(world, judging)
+    results(inputs)[2]["device"] = "a"
+    assert "a is over its memory" in said(world, inputs, judging)
 
 
 def test_a_device_without_the_capacity_asked_for_is_seen(judging: differential.Judges) -> None:
     small = a_device("b", capacity={"memory": {"value": "10Gi"}})
     body: Raw = {"capacity": {"requests": {"memory": "20Gi"}}}
     world = a_world([a_device("a"), small, a_device("c", capacity={})], asking(one(**body)))
-    given = allocated(world, judging)
+    inputs = allocated(world, judging)
     for name in "bc":
-        results(given)[0]["device"] = name
-        assert f"{name} is not what r0 selects" in said(world, given, judging)
+        results(inputs)[0]["device"] = name
+        assert f"{name} is not what r0 selects" in said(world, inputs, judging)
 
 
 def test_overdrawn_counters_are_seen(judging: differential.Judges) -> None:
     devices = [drawing("half", "40Gi"), drawing("other", "40Gi"), drawing("whole", "80Gi")]
     world = a_world(devices, asking(one(count=2)), sets="80Gi")
-    given = allocated(world, judging)
-    results(given)[1]["device"] = "whole"
-    assert "counter card/memory of node-a is short by" in said(world, given, judging)
+    inputs = allocated(world, judging)
+    results(inputs)[1]["device"] = "whole"
+    assert "counter card/memory of node-a is short by" in said(world, inputs, judging)
 
 
 def test_a_device_that_draws_on_what_is_not_there_is_seen(judging: differential.Judges) -> None:
     whole = a_world([a_device("a")], asking(one()))
-    given = allocated(whole, judging)
+    inputs = allocated(whole, judging)
     broken = a_world([drawing("a", "40Gi")], *whole.claims)
-    assert "a cannot be used on node-a" in said(broken, given, judging)
+    assert "a cannot be used on node-a" in said(broken, inputs, judging)
 
 
 @pytest.mark.parametrize("key", ["adminAccess", "tolerations", "bindingConditions"])
-def test_what_is_not_copied_is_seen(judging: differential.Judges, key: str) -> None:
+def test_a_missing_copy_of_configuration_is_a_problem(
+    judging: differential.Judges, key: str
+) -> None:
     request = one(adminAccess=True, tolerations=[{"operator": "Exists"}])
     world = a_world([a_device("a", **draw_slices.CONDITIONS)], asking(request))
-    given = allocated(world, judging)
-    del results(given)[0][key]
-    assert f"r0: {key}" in said(world, given, judging)
+    inputs = allocated(world, judging)
+    del results(inputs)[0][key]
+    assert f"r0: {key}" in said(world, inputs, judging)
 
 
 def test_wrong_configuration_is_seen(judging: differential.Judges) -> None:
@@ -378,25 +380,25 @@ def test_wrong_configuration_is_seen(judging: differential.Judges) -> None:
         asking(one(), one("r1"), config=[yours]),
         classes=(draw_claims.a_class(GPU, config=[mine]),),
     )
-    given = allocated(world, judging)
-    config = given[0]["devices"]["config"]
+    inputs = allocated(world, judging)
+    config = inputs[0]["devices"]["config"]
     for wrong in (config[:1], config[::-1], [{**config[0], "requests": ["r1"]}, config[1]]):
-        given[0]["devices"]["config"] = wrong
-        assert "config is" in said(world, given, judging)
-    given[0]["devices"]["config"] = [{**config[0], "requests": ["r0", "r1"]}, config[1]]
-    assert said(world, given, judging) == ""
+        inputs[0]["devices"]["config"] = wrong
+        assert "config is" in said(world, inputs, judging)
+    inputs[0]["devices"]["config"] = [{**config[0], "requests": ["r0", "r1"]}, config[1]]
+    assert said(world, inputs, judging) == ""
 
 
 def test_a_wrong_node_selector_is_seen(judging: differential.Judges) -> None:
     world = a_world([a_device("a")], asking(one()))
-    given = allocated(world, judging)
-    del given[0]["nodeSelector"]
-    assert "nodeSelector is None" in said(world, given, judging)
+    inputs = allocated(world, judging)
+    del inputs[0]["nodeSelector"]
+    assert "nodeSelector is None" in said(world, inputs, judging)
 
 
 def test_more_results_than_a_claim_may_have_are_seen(judging: differential.Judges) -> None:
     devices = [a_device(f"d{number}") for number in range(33)]
     world = a_world(devices, asking(one(count=32)))
-    given = allocated(world, judging)
-    results(given).append({**results(given)[0], "device": "d32"})
-    assert "33 results; at most 32" in said(world, given, judging)
+    inputs = allocated(world, judging)
+    results(inputs).append({**results(inputs)[0], "device": "d32"})
+    assert "33 results; at most 32" in said(world, inputs, judging)

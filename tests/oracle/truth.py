@@ -12,8 +12,8 @@ _SEEN = ("attributes", "capacity", "allowMultipleAllocations")
 class Truth:
     """The answers of the selector program; a selector sees no other part of a device."""
 
-    def __init__(self, asked: selectors.Selectors) -> None:
-        self._asked = asked
+    def __init__(self, request: selectors.Selectors) -> None:
+        self._asked = request
         self._known: dict[tuple[str, str, str], selectors.Verdict] = {}
 
     def of(self, expression: str, device: inventory.Placed) -> selectors.Verdict:

@@ -22,13 +22,10 @@ def problems(
     allocations: Sequence[Raw],
     believed: truth.Truth,
 ) -> list[str]:
-    """Return what is wrong with these `status.allocation`, one a claim, for one node.
-
-    Nothing: empty.
-    """
+    """Return the problems of these `status.allocation`, one a claim, for one node."""
     if len(allocations) != len(claims):
         return [f"{len(allocations)} allocations for {len(claims)} claims"]
-    found: list[str] = []
+    names: list[str] = []
     judged = Judge(cluster, node, believed)
     chosen: list[list[asked.Chosen]] = []
     for claim, allocation in zip(claims, allocations, strict=True):
@@ -36,10 +33,10 @@ def problems(
         wrong += judged.of_claim(claim, picked)
         wrong += belongings.problems(cluster, judged.devices, node, claim, picked, allocation)
         wrong += limits.problems(allocation)
-        found += [f"{claim['metadata']['name']}: {one}" for one in wrong]
+        names += [f"{claim['metadata']['name']}: {name}" for name in wrong]
         chosen.append(picked)
-    found += judged.together(chosen)
-    return found
+    names += judged.together(chosen)
+    return names
 
 
 class Judge:
@@ -48,47 +45,51 @@ class Judge:
     def __init__(self, cluster: scenarios.Cluster, node: str, believed: truth.Truth) -> None:
         self._cluster = cluster
         self._believed = believed
-        self._classes = {one["metadata"]["name"]: one for one in cluster.classes}
+        self._classes = {
+            device_class["metadata"]["name"]: device_class for device_class in cluster.classes
+        }
         self._known = inventory.Inventory(cluster)
         self._labels = cluster.nodes[node]
         self._node = node
-        self.devices = {one.id: one for one in self._known.on(node, self._labels)}
+        self.devices = {placed.id: placed for placed in self._known.on(node, self._labels)}
 
     def of_claim(self, claim: Raw, picked: list[asked.Chosen]) -> Iterator[str]:
         """Yield the problems within one claim."""
-        for one in picked:
-            yield from self._count(one)
-            for result in one.results:
-                yield from self._result(one, result)
+        for chosen in picked:
+            yield from self._count(chosen)
+            for result in chosen.results:
+                yield from self._result(chosen, result)
         whole = Counter(
-            _id(result) for one in picked for result in one.results if not self._shared(result)
+            _id(result) for item in picked for result in item.results if not self._shared(result)
         )
         yield from (f"{_text(key)} is given twice" for key, count in whole.items() if count > 1)
         for constraint in claim["spec"]["devices"].get("constraints", ()):
             yield from self._constraint(constraint, picked)
 
-    def _count(self, one: asked.Chosen) -> Iterator[str]:
-        given = {_id(result) for result in one.results}
-        if len(given) != len(one.results):
-            yield f"{one.name} gets a device twice"
-        if not one.everything:
-            wanted = one.body.get("count", 1)
-            if len(one.results) != wanted:
-                yield f"{one.name} gets {len(one.results)} devices, asked for {wanted}"
+    def _count(self, chosen: asked.Chosen) -> Iterator[str]:
+        ids = {_id(result) for result in chosen.results}
+        if len(ids) != len(chosen.results):
+            yield f"{chosen.name} gets a device twice"
+        if not chosen.everything:
+            expected = chosen.body.get("count", 1)
+            if len(chosen.results) != expected:
+                yield f"{chosen.name} gets {len(chosen.results)} devices, asked for {expected}"
             return
         for pool in self._known.pools.values():
             if pool.why_not and pool.reaches(self._node, self._labels):
-                yield f"{one.name} is for all devices, but {pool.name} is {pool.why_not}"
-        every = {key for key, device in self.devices.items() if self.selectable(one.body, device)}
-        if given != every:
-            yield f"{one.name} gets {len(given)} devices, all are {len(every)}"
+                yield f"{chosen.name} is for all devices, but {pool.name} is {pool.why_not}"
+        every = {
+            key for key, device in self.devices.items() if self.selectable(chosen.body, device)
+        }
+        if ids != every:
+            yield f"{chosen.name} gets {len(ids)} devices, all are {len(every)}"
 
     def selectable(self, body: Raw, device: inventory.Placed) -> bool:
         """Return whether class, request and capacity asked for admit the device."""
         chosen = [*self._classes[body["deviceClassName"]]["spec"].get("selectors", ())]
         chosen += body.get("selectors", ())
         return self._offers(body, device) and all(
-            self._believed.of(one["cel"]["expression"], device) is True for one in chosen
+            self._believed.of(entry["cel"]["expression"], device) is True for entry in chosen
         )
 
     @staticmethod
@@ -104,17 +105,17 @@ class Judge:
                 return False
         return True
 
-    def _result(self, one: asked.Chosen, result: Raw) -> Iterator[str]:
+    def _result(self, chosen: asked.Chosen, result: Raw) -> Iterator[str]:
         device = self.devices.get(_id(result))
         if device is None:
             yield f"{_text(_id(result))} cannot be used on {self._node}"
             return
-        if not self.selectable(one.body, device):
-            yield f"{_text(device.id)} is not what {one.name} selects"
+        if not self.selectable(chosen.body, device):
+            yield f"{_text(device.id)} is not what {chosen.name} selects"
         for taint in device.taints:
-            if not tolerated(taint, one.body.get("tolerations", ())):
-                yield f"{one.name} does not tolerate {taint['key']} of {_text(device.id)}"
-        yield from _consumed(one, device, result)
+            if not tolerated(taint, chosen.body.get("tolerations", ())):
+                yield f"{chosen.name} does not tolerate {taint['key']} of {_text(device.id)}"
+        yield from _consumed(chosen, device, result)
 
     def _shared(self, result: Raw) -> bool:
         device = self.devices.get(_id(result))
@@ -125,9 +126,9 @@ class Judge:
         name = constraint[kind]
         values = [
             _attribute(self.devices[_id(result)], name)
-            for one in picked
-            if one.named(constraint.get("requests", ()))
-            for result in one.results
+            for chosen in picked
+            if chosen.named(constraint.get("requests", ()))
+            for result in chosen.results
             if _id(result) in self.devices
         ]
         if None in values:
@@ -142,19 +143,25 @@ class Judge:
     def together(self, chosen: list[list[asked.Chosen]]) -> Iterator[str]:
         """Yield the problems between the claims, and with those allocated before."""
         fresh = [
-            result for picked in chosen for one in picked for result in one.results if not one.admin
+            result
+            for picked in chosen
+            for chosen in picked
+            for result in chosen.results
+            if not chosen.admin
         ]
-        before = [one for one in _held(self._cluster) if not one.get("adminAccess")]
-        whole = Counter(_id(one) for one in (*before, *fresh) if "shareID" not in one)
-        new = {_id(one) for one in fresh}
+        previous = [entry for entry in _held(self._cluster) if not entry.get("adminAccess")]
+        whole = Counter(_id(entry) for entry in (*previous, *fresh) if "shareID" not in entry)
+        new = {_id(entry) for entry in fresh}
         for key, count in whole.items():
             if count > 1 and key in new:
                 yield f"{_text(key)} is in use"
-        every = (result for picked in chosen for one in picked for result in one.results)
-        ids = Counter(one["shareID"] for one in (*_held(self._cluster), *every) if "shareID" in one)
-        yield from (f"share {one} is there twice" for one, count in ids.items() if count > 1)
-        yield from self._sums([*before, *fresh], new)
-        yield from self._counters({_id(one) for one in before} | new, new)
+        every = (result for picked in chosen for chosen in picked for result in chosen.results)
+        ids = Counter(
+            entry["shareID"] for entry in (*_held(self._cluster), *every) if "shareID" in entry
+        )
+        yield from (f"share {key} is there twice" for key, count in ids.items() if count > 1)
+        yield from self._sums([*previous, *fresh], new)
+        yield from self._counters({_id(entry) for entry in previous} | new, new)
 
     def _sums(self, results: list[Raw], new: set[inventory.Id]) -> Iterator[str]:
         sums: Counter[tuple[inventory.Id, str]] = Counter()
@@ -171,9 +178,9 @@ class Judge:
 
     def _counters(self, used: set[inventory.Id], new: set[inventory.Id]) -> Iterator[str]:
         """No counter of a pool that is drawn on anew may be below zero."""
-        for where, pool in self._known.pools.items():
+        for row, pool in self._known.pools.items():
             if not any(
-                key[:2] == where and self._known.devices[key].raw.get("consumesCounters")
+                key[:2] == row and self._known.devices[key].raw.get("consumesCounters")
                 for key in new & set(self._known.devices)
             ):
                 continue
@@ -183,15 +190,15 @@ class Judge:
 
 
 def counters_left(
-    known: inventory.Inventory, pool: inventory.Pool, used: set[inventory.Id]
+    existing: inventory.Inventory, pool: inventory.Pool, used: set[inventory.Id]
 ) -> Mapping[tuple[str, str], Fraction]:
     """Return what devices in use leave, by counter set and counter; each draws once."""
     left = {
-        (name, counter): amounts.number(one["value"])
+        (name, counter): amounts.number(entry["value"])
         for name, counters in pool.sets.items()
-        for counter, one in counters.items()
+        for counter, entry in counters.items()
     }
-    for key, amount in _draws(known, pool, used):
+    for key, amount in _draws(existing, pool, used):
         # A pool that is not usable may draw on what is not there.
         if key in left:
             left[key] -= amount
@@ -199,13 +206,13 @@ def counters_left(
 
 
 def _draws(
-    known: inventory.Inventory, pool: inventory.Pool, used: set[inventory.Id]
+    existing: inventory.Inventory, pool: inventory.Pool, used: set[inventory.Id]
 ) -> Iterator[tuple[tuple[str, str], Fraction]]:
-    where = (pool.driver, pool.name)
-    for device in (known.devices[key] for key in used if key in known.devices):
-        for uses in device.raw.get("consumesCounters", ()) if device.id[:2] == where else ():
-            for counter, one in uses["counters"].items():
-                yield (uses["counterSet"], counter), amounts.number(one["value"])
+    values = (pool.driver, pool.name)
+    for device in (existing.devices[key] for key in used if key in existing.devices):
+        for uses in device.raw.get("consumesCounters", ()) if device.id[:2] == values else ():
+            for counter, entry in uses["counters"].items():
+                yield (uses["counterSet"], counter), amounts.number(entry["value"])
 
 
 def _held(cluster: scenarios.Cluster) -> list[Raw]:
@@ -216,24 +223,24 @@ def _held(cluster: scenarios.Cluster) -> list[Raw]:
     ]
 
 
-def _consumed(one: asked.Chosen, device: inventory.Placed, result: Raw) -> Iterator[str]:
-    where = _text(device.id)
+def _consumed(chosen: asked.Chosen, device: inventory.Placed, result: Raw) -> Iterator[str]:
+    text = _text(device.id)
     if not device.shared:
         if "shareID" in result or "consumedCapacity" in result:
-            yield f"{where} is not shared, but a share of it is given"
+            yield f"{text} is not shared, but a share of it is given"
         return
     if "shareID" not in result:
-        yield f"{where} is shared, but the result has no shareID"
-    requested = one.body.get("capacity", {}).get("requests", {})
+        yield f"{text} is shared, but the result has no shareID"
+    requested = chosen.body.get("capacity", {}).get("requests", {})
     due = {
         name: amounts.rounded(requested.get(name), capacity)
         for name, capacity in device.raw.get("capacity", {}).items()
     }
-    given = {
+    fractions = {
         name: amounts.number(text) for name, text in result.get("consumedCapacity", {}).items()
     }
-    if due != given:
-        yield f"{one.name} consumes {result.get('consumedCapacity')} of {where}, which is not due"
+    if due != fractions:
+        yield f"{chosen.name} consumes {result.get('consumedCapacity')} of {text}, which is not due"
 
 
 def tolerated(taint: Raw, tolerations: Sequence[Raw]) -> bool:
@@ -241,25 +248,28 @@ def tolerated(taint: Raw, tolerations: Sequence[Raw]) -> bool:
     if taint["effect"] not in {"NoSchedule", "NoExecute"}:
         return True
     return any(
-        one.get("effect") in {None, "", taint["effect"]}
-        and one.get("key", "") in {"", taint["key"]}
+        toleration.get("effect") in {None, "", taint["effect"]}
+        and toleration.get("key", "") in {"", taint["key"]}
         and (
-            one.get("operator", "Equal") == "Exists"
-            or (bool(one.get("key")) and one.get("value", "") == taint.get("value", ""))
+            toleration.get("operator", "Equal") == "Exists"
+            or (
+                bool(toleration.get("key"))
+                and toleration.get("value", "") == taint.get("value", "")
+            )
         )
-        for one in tolerations
+        for toleration in tolerations
     )
 
 
 def _attribute(device: inventory.Placed, name: str) -> frozenset[tuple[str, Any]] | None:
     domain, _, bare = name.partition("/")
     has = device.raw.get("attributes", {})
-    found = has.get(name, has.get(bare) if domain == device.id[0] else None)
-    if found is None:
+    result = has.get(name, has.get(bare) if domain == device.id[0] else None)
+    if result is None:
         return None
-    ((kind, value),) = found.items()
+    ((kind, value),) = result.items()
     values = value if isinstance(value, list) else [value]
-    return frozenset((kind.removesuffix("s"), one) for one in values)
+    return frozenset((kind.removesuffix("s"), value) for value in values)
 
 
 def _id(result: Raw) -> inventory.Id:

@@ -30,9 +30,9 @@ STAMP = "2026-11-21T09:00:00Z"
 @st.composite
 def values(draw: st.DrawFn) -> Raw:
     """Attributes that constraints and selectors look at; `links` may be missing."""
-    found: Raw = {"numa": draw(st.integers(0, 1))}
+    result: Raw = {"numa": draw(st.integers(0, 1))}
     links = draw(st.sampled_from([None, [1], [2], [1, 2]]))
-    return found if links is None else {**found, "links": links}
+    return result if links is None else {**result, "links": links}
 
 
 @st.composite
@@ -69,8 +69,8 @@ def cut(draw: st.DrawFn, node: str) -> list[Raw]:
         name, look = f"gpu-{number}", draw(values())
         sets[name] = {"slots": "4"}
         sizes = draw(st.lists(st.sampled_from(["1", "2", "4"]), min_size=1, max_size=3))
-        for place, size in enumerate(sizes):
-            part = objects.drawing(f"{name}-{place}", name, slots=size)
+        for index, size in enumerate(sizes):
+            part = objects.drawing(f"{name}-{index}", name, slots=size)
             if draw(st.integers(0, 3)) == 0:
                 part = {**part, **objects.a_share_device(part["name"])}
             devices.append(objects.with_values(part, **look))
@@ -88,7 +88,10 @@ def fabrics(draw: st.DrawFn) -> list[Raw]:
     """A pool that every node reaches, or none."""
     if draw(st.integers(0, 3)):
         return []
-    far = [objects.with_values(objects.a_device(f"far-{at}"), **draw(values())) for at in range(2)]
+    far = [
+        objects.with_values(objects.a_device(f"far-{index}"), **draw(values()))
+        for index in range(2)
+    ]
     return [objects.a_far_slice(far)]
 
 
@@ -124,29 +127,30 @@ def requests(draw: st.DrawFn, name: str) -> Raw:
 @st.composite
 def a_claim(draw: st.DrawFn, name: str) -> Raw:
     """A claim of one to three requests."""
-    asked = [draw(requests(f"r{number}")) for number in range(draw(st.integers(1, 3)))]
+    draws = [draw(requests(f"r{number}")) for number in range(draw(st.integers(1, 3)))]
     rules = [objects.matching(NUMA), objects.differing(NUMA), objects.matching(LINKS)]
     rules += [objects.differing(LINKS), objects.matching(NUMA, "r0")]
     chosen = draw(st.lists(st.sampled_from(rules), max_size=1 if draw(st.booleans()) else 2))
-    return objects.a_claim(name, *asked, constraints=chosen)
+    return objects.a_claim(name, *draws, constraints=chosen)
 
 
 @st.composite
 def workloads(draw: st.DrawFn, number: int = 0) -> allocator_types.Workload:
     """A pod with one or two open claims."""
-    found = [
-        claims.parse(draw(a_claim(f"claim-{number}-{at}"))) for at in range(draw(st.integers(1, 2)))
+    parsed = [
+        claims.parse(draw(a_claim(f"claim-{number}-{index}")))
+        for index in range(draw(st.integers(1, 2)))
     ]
     asking = [{"name": "c", "resources": {"requests": {"cpu": draw(st.sampled_from(["1", "3"]))}}}]
-    pod = objects.pod(f"pod-{number}", *(one.name for one in found), containers=asking)
-    return allocator_types.Workload(pod, tuple(found))
+    pod = objects.pod(f"pod-{number}", *(parsed.name for parsed in parsed), containers=asking)
+    return allocator_types.Workload(pod, tuple(parsed))
 
 
 @st.composite
 def published(draw: st.DrawFn) -> list[Raw]:
     """The slices of a cluster."""
-    found = [one for node in NODES for one in draw(slices_of(node))]
-    return [*found, *draw(fabrics())]
+    results = [entry for node in NODES for entry in draw(slices_of(node))]
+    return [*results, *draw(fabrics())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,41 +163,45 @@ class Written:
 
 
 def written(
-    view: snapshot.Snapshot, asked: allocator_types.Workload, placement: allocator_types.Placement
+    view: snapshot.Snapshot,
+    workload: allocator_types.Workload,
+    placement: allocator_types.Placement,
 ) -> Written:
     """Return what a decision makes of the claims."""
-    made = allocation_result.build_allocations(view, asked, placement, STAMP)
-    reserved = {"resource": "pods", "name": asked.pod.name, "uid": asked.pod.uid}
-    found = []
-    for one in asked.open_claims:
+    allocations = allocation_result.build_allocations(view, workload, placement, STAMP)
+    reserved = {"resource": "pods", "name": workload.pod.name, "uid": workload.pod.uid}
+    results = []
+    for open_claim in workload.open_claims:
         status = {
-            "allocation": claims.render_allocation(made[one.key]),
+            "allocation": claims.render_allocation(allocations[open_claim.key]),
             "reservedFor": [reserved],
         }
-        found.append(claims.parse(objects.a_claim(one.name, status=status)))
-    return Written(asked.pod, tuple(found), snapshot.InFlight(asked.pod, placement.node, made))
+        results.append(claims.parse(objects.a_claim(open_claim.name, status=status)))
+    return Written(
+        workload.pod, tuple(results), snapshot.InFlight(workload.pod, placement.node, allocations)
+    )
 
 
-def put(view: cluster_state.ClusterState, one: Written) -> None:
+def put(view: cluster_state.ClusterState, item: Written) -> None:
     """The pod and its claims are seen."""
-    view.set_pod(one.pod.key, one.pod)
-    for claim in one.claims:
+    view.set_pod(item.pod.key, item.pod)
+    for claim in item.claims:
         view.set_claim(claim.key, claim)
 
 
-def take_away(view: cluster_state.ClusterState, one: Written) -> None:
+def take_away(view: cluster_state.ClusterState, item: Written) -> None:
     """The pod and its claims are gone."""
-    view.set_pod(one.pod.key, None)
-    for claim in one.claims:
+    view.set_pod(item.pod.key, None)
+    for claim in item.claims:
         view.set_claim(claim.key, None)
 
 
-def fresh(found: Sequence[Raw], there: Sequence[Written] = ()) -> cluster_state.ClusterState:
+def fresh(results: Sequence[Raw], writtens: Sequence[Written] = ()) -> cluster_state.ClusterState:
     """The picture of these objects, made at once."""
-    made = snapshots.view(*found, more_nodes=[objects.node(name) for name in NODES])
-    for one in there:
-        put(made, one)
-    return made
+    state = snapshots.view(*results, more_nodes=[objects.node(name) for name in NODES])
+    for item in writtens:
+        put(state, item)
+    return state
 
 
 def shown(view: snapshot.Snapshot) -> object:
@@ -203,14 +211,21 @@ def shown(view: snapshot.Snapshot) -> object:
         for key, pool in sorted(view.pools.items())
     }
     shares = {
-        name: [(one.pool.name, one.slices, one.problem) for one in view.reachable_pools(name)]
+        name: [
+            (reachable_pool.pool.name, reachable_pool.slices, reachable_pool.problem)
+            for reachable_pool in view.reachable_pools(name)
+        ]
         for name in sorted(view.nodes)
     }
     holders = {
-        device: [(one.claim, one.result, one.allocation) for one in view.holders(device)]
+        device: [
+            (holder.claim, holder.result, holder.allocation) for holder in view.holders(device)
+        ]
         for pool in view.pools.values()
-        for one in pool.slices
-        for device in (claims.DeviceId(pool.driver, pool.name, each.name) for each in one.devices)
+        for slice_ in pool.slices
+        for device in (
+            claims.DeviceId(pool.driver, pool.name, each.name) for each in slice_.devices
+        )
     }
     rest = dict(view.nodes), dict(view.classes), dict(view.usage)
     return pools, shares, holders, rest, stored(view), placed(view)

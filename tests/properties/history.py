@@ -78,19 +78,19 @@ class World:
 
     def fresh(self) -> snapshot.Snapshot:
         """The picture of what there is, made at once."""
-        there = self.there
+        present = self.there
         return cluster_state.build(
             names.DRIVER,
             cluster_state.CachedObjects(
-                nodes=there["node"],
-                slices=there["slice"],
-                classes=there["class"],
-                claims=there["claim"],
-                pods=there["pod"],
-                volume_claims=there["bound"],
-                rules=there["rule"],
-                persistent_volumes=there["volume"],
-                namespace_objects=there["namespace"],
+                nodes=present["node"],
+                slices=present["slice"],
+                classes=present["class"],
+                claims=present["claim"],
+                pods=present["pod"],
+                volume_claims=present["bound"],
+                rules=present["rule"],
+                persistent_volumes=present["volume"],
+                namespace_objects=present["namespace"],
             ),
             self.flying.values(),
         )
@@ -98,21 +98,25 @@ class World:
 
 def beginning() -> World:
     """Two nodes with two GPUs and a shared one each."""
-    made = World()
+    world = World()
     for node in NODES:
-        made.tell(Put("node", node.name, node))
-        one = a_slice(node.name, 1, DEVICES, 1)
-        made.tell(Put("slice", one.name, one))
-    for known in (objects.device_class(), objects.device_class(snapshots.ANY, "true")):
-        made.tell(Put("class", known.name, known))
-    return made
+        world.tell(Put("node", node.name, node))
+        item = a_slice(node.name, 1, DEVICES, 1)
+        world.tell(Put("slice", item.name, item))
+    for device_class in (objects.device_class(), objects.device_class(snapshots.ANY, "true")):
+        world.tell(Put("class", device_class.name, device_class))
+    return world
 
 
 def a_slice(node: str, generation: int, devices: tuple[str, ...], count: int) -> slices.Slice:
-    made = {"gpu-0": objects.a_device, "gpu-1": objects.a_device, "ts-0": objects.a_share_device}
+    document = {
+        "gpu-0": objects.a_device,
+        "gpu-1": objects.a_device,
+        "ts-0": objects.a_share_device,
+    }
     raw = objects.a_slice(
         node,
-        [made[one](one) for one in devices],
+        [document[device](device) for device in devices],
         generation=generation,
         resourceSliceCount=count,
     )
@@ -144,7 +148,8 @@ def a_claim(name: str, node: str, devices: tuple[str, ...], pod: str) -> claims.
     reserved = [{"resource": "pods", "name": pod, "uid": objects.uid_of(pod)}]
     number = int(objects.uid_of(name)[:8], 16)
     taken = [
-        objects.a_share(one, number, memory="20Gi") if one == "ts-0" else one for one in devices
+        objects.a_share(device, number, memory="20Gi") if device == "ts-0" else device
+        for device in devices
     ]
     return objects.claim(name, status=objects.allocated(node, *taken, reserved=reserved))
 
@@ -165,14 +170,14 @@ few_devices = st.lists(st.sampled_from(DEVICES), unique=True, max_size=3).map(tu
 made_claims = st.builds(a_claim, claim_names, node_names, few_devices, pod_names)
 
 
-def named(kind: str, made: st.SearchStrategy[Any]) -> st.SearchStrategy[Put]:
+def named(kind: str, search_strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Put]:
     """An object that carries its own name comes, or one of that name goes."""
 
-    def put(one: Any, *, gone: bool) -> Put:
-        key = one.key if kind in {"claim", "pod"} else one.name
-        return Put(kind, key, None if gone else one)
+    def put(item: Any, *, gone: bool) -> Put:
+        key = item.key if kind in {"claim", "pod"} else item.name
+        return Put(kind, key, None if gone else item)
 
-    return st.builds(put, made, gone=st.sampled_from([False, False, True]))
+    return st.builds(put, search_strategy, gone=st.sampled_from([False, False, True]))
 
 
 _slices = st.one_of(
@@ -193,8 +198,8 @@ def flights(draw: st.DrawFn) -> Flight:
     claim = draw(made_claims)
     assert claim.allocation is not None
     pod = a_pod(draw(pod_names), None, claim.name)
-    made = {claim.key: claim.allocation}
-    return Flight(snapshot.InFlight(pod, ids.NodeName(draw(node_names)), made))
+    allocations = {claim.key: claim.allocation}
+    return Flight(snapshot.InFlight(pod, ids.NodeName(draw(node_names)), allocations))
 
 
 events: st.SearchStrategy[Event] = st.one_of(

@@ -38,13 +38,13 @@ class World:
 
     def without(self, gone: Sequence[holders.DeviceHolder]) -> cluster_state.ClusterState:
         """The picture of what there is but for these pods and their claims, made at once."""
-        made = drawing.fresh(self.published)
-        free, keys = holders.freed_claims(gone), {one.key for one in gone}
+        state = drawing.fresh(self.published)
+        free, keys = holders.freed_claims(gone), {device_holder.key for device_holder in gone}
         for claim in self.held.values():
-            made.set_claim(claim.key, None if claim.key in free else claim)
+            state.set_claim(claim.key, None if claim.key in free else claim)
         for pod in self.known.values():
-            made.set_pod(pod.key, None if pod.key in keys else pod)
-        return made
+            state.set_pod(pod.key, None if pod.key in keys else pod)
+        return state
 
 
 @st.composite
@@ -62,7 +62,7 @@ def newcomers(draw: st.DrawFn) -> allocator_types.Workload:
 
 def a_pod(name: str, cpu: str, *called: str, **spec: Any) -> pods.Pod:
     asking = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
-    entries = [{"name": one, "resourceClaimName": one} for one in called]
+    entries = [{"name": name, "resourceClaimName": name} for name in called]
     return objects.pod(name, resourceClaims=entries, containers=asking, **spec)
 
 
@@ -95,14 +95,14 @@ def come(draw: st.DrawFn, world: World, claim: claims.Claim, number: int) -> Non
     users = [pod]
     if draw(st.integers(0, 5)) == 0:
         users.append(a_pod(f"also-{number}", "1", claim.name, nodeName=answer.node))
-    (made,) = allocation_result.build_allocations(
+    (allocation,) = allocation_result.build_allocations(
         view, allocator_types.Workload(pod, (claim,)), answer, ""
     ).values()
-    by = tuple(claims.Consumer("", "pods", one.name, one.uid) for one in users)
+    by = tuple(claims.Consumer("", "pods", user.name, user.uid) for user in users)
     if draw(st.integers(0, 9)) == 0:
         by = (*by, claims.Consumer("example.com", "things", "x", "y"))
-    world.held[claim.key] = replace(claim, allocation=made, consumers=by)
-    world.known |= {one.key: one for one in users}
+    world.held[claim.key] = replace(claim, allocation=allocation, consumers=by)
+    world.known |= {user.key: user for user in users}
 
 
 @st.composite
@@ -111,14 +111,14 @@ def fragmented(draw: st.DrawFn) -> World:
     body: drawing.Raw = {"deviceClassName": snapshots.ANY}
     request = {"name": "gpu", "exactly": {**body, "count": 1}}
     many = {"name": "gpu", "exactly": {**body, "count": draw(st.integers(2, 3))}}
-    asked = objects.claim("claim-99", many)
-    newcomer = a_pod("pod-99", draw(st.sampled_from("14")), asked.name)
+    requested = objects.claim("claim-99", many)
+    newcomer = a_pod("pod-99", draw(st.sampled_from("14")), requested.name)
     published = [objects.a_slice(node, draw(st.integers(2, 4))) for node in drawing.NODES]
-    world = World(published, allocator_types.Workload(newcomer, (asked,)))
+    world = World(published, allocator_types.Workload(newcomer, (requested,)))
     places = [
-        (one["spec"]["nodeName"], device["name"])
-        for one in published
-        for device in one["spec"]["devices"]
+        (entry["spec"]["nodeName"], device["name"])
+        for entry in published
+        for device in entry["spec"]["devices"]
     ]
     used = draw(st.sets(st.sampled_from(places), min_size=2, max_size=7))
     for number, (node, device) in enumerate(sorted(used)):
@@ -136,7 +136,9 @@ def movable(draw: st.DrawFn) -> World:
     world = draw(st.one_of(populated(), fragmented(), fragmented()))
     view = world.view
     bound = {
-        one.key: one.node for name in view.nodes for one in world.people(view).node_holders(name)
+        node_holder.key: node_holder.node
+        for name in view.nodes
+        for node_holder in world.people(view).node_holders(name)
     }
     for key, node in bound.items():
         owner = pods.Owner("ReplicaSet", "web", "u") if draw(st.integers(0, 5)) else None
@@ -146,25 +148,27 @@ def movable(draw: st.DrawFn) -> World:
 
 
 def fits(
-    view: cluster_state.ClusterState, asked: allocator_types.Workload, node: nodes.Node
+    view: cluster_state.ClusterState, workload: allocator_types.Workload, node: nodes.Node
 ) -> bool:
-    found = step_budget.workload_query(view, asked, snapshots.DECIDING)
-    return found is not None and isinstance(found.evaluate(view, node), node_result.Fit)
+    workload_query = step_budget.workload_query(view, workload, snapshots.DECIDING)
+    return workload_query is not None and isinstance(
+        workload_query.evaluate(view, node), node_result.Fit
+    )
 
 
 def every_way(
-    world: World, node: nodes.Node, there: Sequence[holders.DeviceHolder]
+    world: World, node: nodes.Node, device_holders: Sequence[holders.DeviceHolder]
 ) -> list[tuple[cost.Cost, tuple[holders.DeviceHolder, ...]]]:
     """The sets that do on a node and hold no other one, by price: found by trying all."""
     price = cost.FewestPods(world.view)
-    found: list[set[str]] = []
+    results: list[set[str]] = []
     ranked: list[tuple[cost.Cost, tuple[holders.DeviceHolder, ...]]] = []
-    for size in range(len(there) + 1):
-        for gone in itertools.combinations(there, size):
-            names = {str(one.key) for one in gone}
-            if any(one <= names for one in found):
+    for size in range(len(device_holders) + 1):
+        for gone in itertools.combinations(device_holders, size):
+            names = {str(device_holder.key) for device_holder in gone}
+            if any(result <= names for result in results):
                 continue
             if fits(world.without(gone), world.asked, node):
-                found.append(names)
+                results.append(names)
                 ranked.append((price.cost(gone), gone))
-    return sorted(ranked, key=lambda one: (one[0], [each.key for each in one[1]]))
+    return sorted(ranked, key=lambda values: (values[0], [each.key for each in values[1]]))

@@ -65,12 +65,12 @@ class World:
 
     @functools.cached_property
     def book(self) -> victims.VictimIndex:
-        made = victims.VictimIndex()
+        victim_index = victims.VictimIndex()
         for claim in self.there.held.values():
-            made.set_claim(claim.key, claim)
+            victim_index.set_claim(claim.key, claim)
         for pod in self.there.known.values():
-            made.set_pod(pod.key, pod)
-        return made
+            victim_index.set_pod(pod.key, pod)
+        return victim_index
 
 
 def faces(dice: random.Random, node: str) -> list[drawing.Raw]:
@@ -78,7 +78,7 @@ def faces(dice: random.Random, node: str) -> list[drawing.Raw]:
     sets, devices = {}, []
     for number in range(dice.choice([1, 2, 2, 3])):
         name = f"gpu-{number}"
-        sets[name] = {f"slice-{at}": "1" for at in range(4)}
+        sets[name] = {f"slice-{index}": "1" for index in range(4)}
         every = dict.fromkeys(sets[name], "1")
         devices.append(objects.drawing(name, name, **every))
         for sharing in ("mps", "time-slicing"):
@@ -86,7 +86,7 @@ def faces(dice: random.Random, node: str) -> list[drawing.Raw]:
             devices.append({**whole, **objects.a_share_device(whole["name"], sharing)})
             devices[-1]["consumesCounters"] = whole["consumesCounters"]
         for first, size in ((0, 1), (1, 1), (2, 2), (0, 2)):
-            taken = {f"slice-{at}": "1" for at in range(first, first + size)}
+            taken = {f"slice-{index}": "1" for index in range(first, first + size)}
             part = objects.drawing(f"{name}-mig-{size}-{first}", name, **taken)
             devices.append(objects.with_values(part, type="mig"))
     return objects.counting(sets, devices, node)
@@ -99,19 +99,19 @@ def body(dice: random.Random) -> drawing.Raw:
     text = f'device.attributes["{snapshots.DRIVER}"].type == "{typed}"'
     if kind == "mps":
         text = f'device.attributes["{snapshots.DRIVER}"].sharing == "mps"'
-    found: drawing.Raw = {
+    result: drawing.Raw = {
         "deviceClassName": snapshots.ANY,
         "count": dice.choice([1, 1, 1, 2]) if kind in {"gpu", "mig"} else 1,
         "selectors": [{"cel": {"expression": text}}],
     }
     if typed == "gpu-share":
-        found["capacity"] = {"requests": {"memory": dice.choice(["20Gi", "40Gi", "60Gi"])}}
-    return found
+        result["capacity"] = {"requests": {"memory": dice.choice(["20Gi", "40Gi", "60Gi"])}}
+    return result
 
 
 def crowd(dice: random.Random, most: int) -> populated.World:
     """Workloads of all kinds that found places, until about nothing is left."""
-    published = [one for node in drawing.NODES for one in faces(dice, node)]
+    published = [face for node in drawing.NODES for face in faces(dice, node)]
     claim = objects.claim("claim-99", {"name": "r", "exactly": body(dice)})
     pod = populated.a_pod("pod-99", dice.choice("1126"), claim.name)
     world = populated.World(published, allocator_types.Workload(pod, (claim,)))
@@ -126,8 +126,8 @@ def crowd(dice: random.Random, most: int) -> populated.World:
         come(dice, world, claim, view, allocator)
         for held in world.held.values():
             view.set_claim(held.key, held)
-        for one in world.known.values():
-            view.set_pod(one.key, one)
+        for item in world.known.values():
+            view.set_pod(item.key, item)
     return world
 
 
@@ -140,17 +140,17 @@ def come(
 ) -> None:
     """A pod, or two with one claim, find a place or do not."""
     pod = populated.a_pod(f"{claim.name}-pod", "1", claim.name)
-    asked = allocator_types.Workload(pod, (claim,))
-    answer = allocator.decide(view, asked)
+    workload = allocator_types.Workload(pod, (claim,))
+    answer = allocator.decide(view, workload)
     if not isinstance(answer, allocator_types.Placement):
         return
     users = [pod]
     if dice.random() < 0.15:
         users.append(populated.a_pod(f"{claim.name}-also", "1", claim.name, nodeName=answer.node))
-    (made,) = allocation_result.build_allocations(view, asked, answer, "").values()
-    by = tuple(claims.Consumer("", "pods", one.name, one.uid) for one in users)
-    world.held[claim.key] = replace(claim, allocation=made, consumers=by)
-    world.known |= {one.key: one for one in users}
+    (allocation,) = allocation_result.build_allocations(view, workload, answer, "").values()
+    by = tuple(claims.Consumer("", "pods", user.name, user.uid) for user in users)
+    world.held[claim.key] = replace(claim, allocation=allocation, consumers=by)
+    world.known |= {user.key: user for user in users}
 
 
 def life(dice: random.Random, pod: pods.Pod, odd: float) -> pods.Pod:
@@ -173,14 +173,14 @@ def life(dice: random.Random, pod: pods.Pod, odd: float) -> pods.Pod:
 
 def guards(dice: random.Random) -> list[disruption_budgets.Budget]:
     """At most two, of one namespace."""
-    found = []
+    budgets = []
     for number in range(dice.choice([0, 0, 0, 1, 2])):
         apps = dice.choice([("a",), ("a",), ("b",), ()])
-        selects = tuple(node_selectors.Expression("app", "In", (one,)) for one in apps)
-        found.append(
+        selects = tuple(node_selectors.Expression("app", "In", (app,)) for app in apps)
+        budgets.append(
             disruption_budgets.Budget("default", f"budget-{number}", selects, dice.randint(0, 4))
         )
-    return found
+    return budgets
 
 
 def turns(dice: random.Random) -> dict[str, preemption_policy.QueueState]:
@@ -200,15 +200,17 @@ def turns(dice: random.Random) -> dict[str, preemption_policy.QueueState]:
     }
 
 
-def rule(dice: random.Random, there: populated.World, *, gang: bool = False) -> World:
+def rule(dice: random.Random, present: populated.World, *, gang: bool = False) -> World:
     """With one pod that waits, or a gang."""
-    view = there.view
+    view = present.view
     bound = {
-        one.key: one.node for name in view.nodes for one in there.people(view).node_holders(name)
+        node_holder.key: node_holder.node
+        for name in view.nodes
+        for node_holder in present.people(view).node_holders(name)
     }
     odd = dice.choice([0.0, 0.0, 0.1, 0.2])
     for key, node in sorted(bound.items()):
-        there.known[key] = life(dice, replace(there.known[key], node=node), odd)
+        present.known[key] = life(dice, replace(present.known[key], node=node), odd)
     leaves = turns(dice)
     preemptor = preemption_policy.Preemptor(
         dice.choice([0, 5, 10]) if dice.random() < odd else 100,
@@ -216,8 +218,8 @@ def rule(dice: random.Random, there: populated.World, *, gang: bool = False) -> 
         preempts=dice.random() >= odd / 2,
         is_within_fair_share=dice.random() >= odd,
     )
-    members = waiting(dice) if gang else [there.asked]
-    return World(there, members, preemptor, leaves, guards(dice))
+    members = waiting(dice) if gang else [present.asked]
+    return World(present, members, preemptor, leaves, guards(dice))
 
 
 def world(seed: int, *, gang: bool = False) -> World:
@@ -229,46 +231,55 @@ def world(seed: int, *, gang: bool = False) -> World:
 @st.composite
 def ruled(draw: st.DrawFn) -> World:
     """One that uses all of the language of DRA."""
-    there = draw(populated.populated())
-    return rule(random.Random(draw(st.integers(0, 1 << 32))), there)  # noqa: S311
+    present = draw(populated.populated())
+    return rule(random.Random(draw(st.integers(0, 1 << 32))), present)  # noqa: S311
 
 
 def waiting(dice: random.Random) -> list[allocator_types.Workload]:
     """Two or three members, alike or not."""
-    found = []
+    workloads = []
     request = body(dice)
     for number in range(dice.choice([2, 2, 3])):
         claim = objects.claim(f"new-{number}", {"name": "r", "exactly": request})
         pod = populated.a_pod(f"new-{number}", "1", claim.name)
-        found.append(allocator_types.Workload(pod, (claim,)))
+        workloads.append(allocator_types.Workload(pod, (claim,)))
     if dice.random() < 0.3:
         claim = objects.claim("leader", {"name": "r", "exactly": body(dice)})
-        found.append(allocator_types.Workload(populated.a_pod("leader", "2", claim.name), (claim,)))
-    return found
+        workloads.append(
+            allocator_types.Workload(populated.a_pod("leader", "2", claim.name), (claim,))
+        )
+    return workloads
 
 
 def together(world: World) -> list[tuple[holders.DeviceHolder, ...]]:
     """Return what goes together: by gang, else alone."""
     view = world.view
     every = {
-        one.key: one for name in view.nodes for one in world.there.people(view).node_holders(name)
+        node_holder.key: node_holder
+        for name in view.nodes
+        for node_holder in world.there.people(view).node_holders(name)
     }
-    found: dict[object, list[holders.DeviceHolder]] = {}
-    for key, one in sorted(every.items()):
-        found.setdefault(("gang", one.pod.gang) if one.pod.gang else key, []).append(one)
-    return [tuple(one) for one in found.values()]
+    result: dict[object, list[holders.DeviceHolder]] = {}
+    for key, device_holder in sorted(every.items()):
+        result.setdefault(
+            ("gang", device_holder.pod.gang) if device_holder.pod.gang else key, []
+        ).append(device_holder)
+    return [tuple(device_holders) for device_holders in result.values()]
 
 
 def is_legal(world: World, leaving: Sequence[Sequence[holders.DeviceHolder]]) -> bool:
     """Return whether the policy allows it, written independently."""
-    gone = [one.pod for party in leaving for one in party]
+    gone = [device_holder.pod for party in leaving for device_holder in party]
     for party in leaving:
-        if not all(_may(world, one.pod, max(each.pod.priority for each in party)) for one in party):
+        if not all(
+            _may(world, device_holder.pod, max(each.pod.priority for each in party))
+            for device_holder in party
+        ):
             return False
     for budget in world.disruptions:
         if sum(budget.covers(pod) for pod in gone) > budget.allowed:
             return False
-    if any(sum(one.covers(pod) for one in world.disruptions) > 1 for pod in gone):
+    if any(sum(disruption.covers(pod) for disruption in world.disruptions) > 1 for pod in gone):
         return False
     others = (leaf for name, leaf in world.leaves.items() if name != world.preemptor.queue)
     return all(_in_surplus(world, leaf, leaving) for leaf in others)
@@ -280,9 +291,13 @@ def _in_surplus(
     leaving: Sequence[Sequence[holders.DeviceHolder]],
 ) -> bool:
     """One after the other, the smallest first: something is left before each."""
-    parties = [one for one in leaving if any(world.queue_state(each.pod) == leaf for each in one)]
+    parties = [
+        device_holders
+        for device_holders in leaving
+        if any(world.queue_state(each.pod) == leaf for each in device_holders)
+    ]
     left = leaf.surplus
-    for size in sorted(unit(world, one).thousandths for one in parties):
+    for size in sorted(unit(world, party).thousandths for party in parties):
         if left <= 0:
             return False
         left -= size
@@ -316,7 +331,7 @@ def cost(world: World, leaving: Sequence[Sequence[holders.DeviceHolder]]) -> Cos
     """Thousandths of GPUs times seconds, and pods."""
     lost = 0
     for party in leaving:
-        if not all(world.queue_state(one.pod).is_idle for one in party):
+        if not all(world.queue_state(device_holder.pod).is_idle for device_holder in party):
             lost += unit(world, party).lost_at(NOW.timestamp())
     return lost, sum(map(len, leaving))
 
@@ -331,19 +346,21 @@ def least(world: World) -> Cost | None:
         frozenset(gone)
         for size in range(len(parties), -1, -1)
         for gone in itertools.combinations(range(len(parties)), size)
-        if is_legal(world, [parties[at] for at in gone])
+        if is_legal(world, [parties[index] for index in gone])
     ]
     in_vain: list[frozenset[int]] = []
-    for at, gone in enumerate(legal):
-        largest = not any(gone < other for other in legal[:at])
-        if largest and not does(world, [parties[one] for one in gone]):
+    for number, gone in enumerate(legal):
+        largest = not any(gone < other for other in legal[:number])
+        if largest and not does(world, [parties[number] for number in gone]):
             in_vain.append(gone)
-    priced = sorted((cost(world, [parties[one] for one in gone]), sorted(gone)) for gone in legal)
+    priced = sorted(
+        (cost(world, [parties[number] for number in gone]), sorted(gone)) for gone in legal
+    )
     for price, names in priced:
         gone = frozenset(names)
         if any(gone <= other for other in in_vain):
             continue
-        if does(world, [parties[one] for one in names]):
+        if does(world, [parties[name] for name in names]):
             return price
         in_vain.append(gone)
     return None
@@ -351,7 +368,7 @@ def least(world: World) -> Cost | None:
 
 def does(world: World, leaving: Sequence[Sequence[holders.DeviceHolder]]) -> bool:
     """Return whether all members fit once these are gone."""
-    view = world.there.without([one for party in leaving for one in party])
+    view = world.there.without([device_holder for party in leaving for device_holder in party])
     if len(world.members) == 1:
         nodes = view.nodes.values()
         return any(populated.fits(view, world.members[0], node) for node in nodes)

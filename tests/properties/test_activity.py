@@ -1,7 +1,4 @@
-"""Tests of what is told of a device's work is never too idle.
-
-Whatever it does and whenever we restart.
-"""
+"""Tests that reported activity is never too idle, across any work and restarts."""
 
 import datetime as dt
 from typing import TYPE_CHECKING
@@ -64,11 +61,11 @@ class World:
 
 
 @hypothesis.given(steps)
-def test_who_is_told_to_be_idle_did_nothing_since_the_time_that_is_told(
+def test_a_claim_reported_idle_was_idle_since_the_reported_time(
     story: list[str | tuple[int | None, int]],
 ) -> None:
     world = World()
-    before = ""
+    previous = ""
     for step in story:
         if isinstance(step, str):
             world.restart()
@@ -76,13 +73,13 @@ def test_who_is_told_to_be_idle_did_nothing_since_the_time_that_is_told(
         percent, looks = step
         for _ in range(looks):
             world.look(percent)
-            told = world.claim
-            assert isinstance(told, device_status.Activity)
-            assert told.last_busy >= before
-            before = told.last_busy
+            claim = world.claim
+            assert isinstance(claim, device_status.Activity)
+            assert claim.last_busy >= previous
+            previous = claim.last_busy
             # A word is a minute old at most when the device has begun to work since.
-            if told.idle_since and world.now_s - world.told_s >= activity.EVERY_S:
-                assert told.idle_since >= world.busy_at
+            if claim.idle_since and world.now_s - world.told_s >= activity.EVERY_S:
+                assert claim.idle_since >= world.busy_at
 
 
 @hypothesis.given(steps)

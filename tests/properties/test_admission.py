@@ -26,14 +26,17 @@ DOCUMENTS = 10_000
 GPUS = [
     replace(
         gpus.a_gpu(),
-        uuid=ids.GpuUuid(f"GPU-{at}"),
-        pci=ids.PciAddress(f"0000:{at + 1:02}:00.0"),
+        uuid=ids.GpuUuid(f"GPU-{index}"),
+        pci=ids.PciAddress(f"0000:{index + 1:02}:00.0"),
     )
-    for at in range(4)
+    for index in range(4)
 ]
 MEMORY = gpus.PLAIN.memory_bytes or 0
 HARDWARE = hardware.Hardware(MEMORY, gpus.EIGHTH.memory_bytes)
-CLASSES = {one.name: one for one in map(device_classes.parse, helm.usual("DeviceClass"))}
+CLASSES = {
+    device_class.name: device_class
+    for device_class in map(device_classes.parse, helm.usual("DeviceClass"))
+}
 KINDS = {
     "gpu.ration.dev": faces.WholeFace,
     "gpu-mig.ration.dev": faces.MigFace,
@@ -86,8 +89,8 @@ class Drawing:
     def classes(self) -> dict[str, device_classes.DeviceClass]:
         """Return those that are installed; some bring a document of their own."""
         return {
-            name: replace(one, configs=(*one.configs, *self._of_class()))
-            for name, one in CLASSES.items()
+            name: replace(device_class, configs=(*device_class.configs, *self._of_class()))
+            for name, device_class in CLASSES.items()
         }
 
     def _of_class(self) -> Iterator[Raw]:
@@ -101,7 +104,7 @@ class Drawing:
 
     def claim(self) -> Raw:
         several = self._random.choice((1, 1, 1, 2, 3))
-        requests = [self._request(f"r{at}") for at in range(several)]
+        requests = [self._request(f"r{index}") for index in range(several)]
         entries = [self._entry(requests) for _ in range(self._random.choice((1, 1, 1, 2, 3)))]
         return objects.a_claim("one", *requests, config=entries)
 
@@ -126,9 +129,9 @@ class Drawing:
             return {"apiVersion": names.CONFIG_VERSION, "kind": kind, "isolation": isolation}
         theirs = self._random.random() < 0.25
         version = "resource.nvidia.com/v1beta1" if theirs else names.CONFIG_VERSION
-        found: Raw = {"apiVersion": version, "kind": kind}
+        result: Raw = {"apiVersion": version, "kind": kind}
         sharing = self._theirs() if theirs else self._ours()
-        return found if sharing is None else {**found, "sharing": sharing}
+        return result if sharing is None else {**result, "sharing": sharing}
 
     def _ours(self) -> Raw | None:
         interval = self._random.choice(("Default", "Long"))
@@ -142,8 +145,8 @@ class Drawing:
         return self._random.choice((None, sliced, {"strategy": "MPS", "mpsConfig": mps}))
 
     def _mutated(self, document: Raw) -> Raw:
-        found = copy.deepcopy(document)
-        places = list(_places(found))
+        copied = copy.deepcopy(document)
+        places = list(_places(copied))
         inside, key = self._random.choice(places)
         match self._random.randrange(4):
             case 0:
@@ -155,7 +158,7 @@ class Drawing:
                 inside[self._random.choice(added)] = self._random.choice(ODD)
             case _:
                 inside[f"{key}s"] = inside.pop(key)
-        return found
+        return copied
 
 
 def _places(value: Any) -> Iterator[tuple[Raw, str]]:
@@ -170,13 +173,13 @@ def granted(
 ) -> Iterator[tuple[claims.Result, faces.Face]]:
     """Devices of a node with four GPUs, as an allocator would give them."""
     free = [list(faces.offered_faces(gpu, faces.Offering())) for gpu in GPUS]
-    at = 0
-    for one in claim["spec"]["devices"]["requests"]:
-        device_class = one["exactly"]["deviceClassName"]
-        for _ in range(one["exactly"]["count"]):
-            may_be = [f for f in free[at % 4] if _is_of(f, device_class)]
-            at += 1
-            grants = [_result(one["name"], face) for face in may_be]
+    index = 0
+    for request in claim["spec"]["devices"]["requests"]:
+        device_class = request["exactly"]["deviceClassName"]
+        for _ in range(request["exactly"]["count"]):
+            may_be = [f for f in free[index % 4] if _is_of(f, device_class)]
+            index += 1
+            grants = [_result(request["name"], face) for face in may_be]
             yield next((grant for grant in grants if not _refused([grant], read)), grants[0])
 
 
@@ -185,10 +188,10 @@ def _result(request: str, face: faces.Face) -> tuple[claims.Result, faces.Face]:
 
 
 def _refused(
-    found: Sequence[tuple[claims.Result, faces.Face]], read: Sequence[decode.Document]
+    results: Sequence[tuple[claims.Result, faces.Face]], read: Sequence[decode.Document]
 ) -> bool:
-    grants = [steps.Grant(result.request, "node-1", face) for result, face in found]
-    answer = plan_config.resolve_configs(grants, [result for result, _ in found], read, "default")
+    grants = [steps.Grant(result.request, "node-1", face) for result, face in results]
+    answer = plan_config.resolve_configs(grants, [result for result, _ in results], read, "default")
     return isinstance(answer, ports.Refused)
 
 
@@ -196,35 +199,32 @@ def _is_of(face: faces.Face, device_class: str) -> bool:
     if device_class == SLICE:
         return isinstance(face, faces.MigFace | faces.ShareFace)
     if isinstance(face, faces.ShareFace):
-        wanted = device_class == "gpu-mps.ration.dev"
-        return KINDS[device_class] is faces.ShareFace and wanted == (
+        expected = device_class == "gpu-mps.ration.dev"
+        return KINDS[device_class] is faces.ShareFace and expected == (
             face.sharing is faces.Sharing.MPS
         )
     return type(face) is KINDS[device_class]
 
 
 def of_classes(
-    claim: Raw, known: dict[str, device_classes.DeviceClass]
+    claim: Raw, fields: dict[str, device_classes.DeviceClass]
 ) -> list[claims.AllocatedConfig]:
     """Return what classes bring into an allocation, each for the request that names it."""
     return [
-        claims.AllocatedConfig(from_class=True, requests=(one["name"],), opaque=opaque)
-        for one in claim["spec"]["devices"]["requests"]
-        for opaque in known[one["exactly"]["deviceClassName"]].configs
+        claims.AllocatedConfig(from_class=True, requests=(request["name"],), opaque=opaque)
+        for request in claim["spec"]["devices"]["requests"]
+        for opaque in fields[request["exactly"]["deviceClassName"]].configs
     ]
 
 
-def refused_by_plugin(claim: Raw, known: dict[str, device_classes.DeviceClass]) -> bool:
-    """Return what Prepare says of an allocation to such devices that takes the.
-
-    Configuration over.
-    """
-    brought = of_classes(claim, known)
+def refused_by_plugin(claim: Raw, fields: dict[str, device_classes.DeviceClass]) -> bool:
+    """Return Prepare's verdict on an allocation that takes the configuration over."""
+    brought = of_classes(claim, fields)
     brought += [
         claims.AllocatedConfig(
-            from_class=False, requests=tuple(one.get("requests", ())), opaque=one["opaque"]
+            from_class=False, requests=tuple(entry.get("requests", ())), opaque=entry["opaque"]
         )
-        for one in claim["spec"]["devices"]["config"]
+        for entry in claim["spec"]["devices"]["config"]
     ]
     allocation = claims.Allocation((), tuple(brought))
     try:
@@ -243,15 +243,15 @@ def test_the_webhook_refuses_what_the_plugin_refuses_and_nothing_else() -> None:
         findings = validation_claims.check(
             kind, claim, configs.ClusterFacts(names.DRIVER, installed, HARDWARE)
         )
-        said, refused = bool(findings.problems), refused_by_plugin(claim, installed)
+        statement, refused = bool(findings.problems), refused_by_plugin(claim, installed)
         seen[refused, bool(findings.warnings)] += 1
-        assert refused or not said, (seed, findings)
-        assert said or findings.warnings or not refused, (seed, claim)
+        assert refused or not statement, (seed, findings)
+        assert statement or findings.warnings or not refused, (seed, claim)
     assert min(seen[True, False], seen[False, False]) > DOCUMENTS / 10, seen
     assert seen[True, True] + seen[False, True] < DOCUMENTS / 4, seen
 
 
-def test_of_each_document_alone_the_webhook_says_what_the_plugin_says() -> None:
+def test_the_webhook_and_the_plugin_agree_on_each_document() -> None:
     """Compare claims, templates and classes by the reading of their documents alone."""
     seen: collections.Counter[bool] = collections.Counter()
     for seed in range(DOCUMENTS):
@@ -264,9 +264,11 @@ def test_of_each_document_alone_the_webhook_says_what_the_plugin_says() -> None:
             of_class = kind == "DeviceClass"
             config = claims.AllocatedConfig(of_class, (), entry["opaque"])
             refused = not is_read(claims.Allocation((), (config,)))
-            known = admission_review.ObjectKind("resource.k8s.io", "v1", kind)
-            said = bool(validation_claims.check(known, obj, configs.ClusterFacts()).problems)
-            assert said == refused, (seed, kind, entry)
+            object_kind = admission_review.ObjectKind("resource.k8s.io", "v1", kind)
+            statement = bool(
+                validation_claims.check(object_kind, obj, configs.ClusterFacts()).problems
+            )
+            assert statement == refused, (seed, kind, entry)
             seen[refused] += 1
     assert min(seen.values()) > DOCUMENTS / 2, seen
 

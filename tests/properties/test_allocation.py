@@ -21,41 +21,41 @@ demands = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), max_size
 def decide(
     view: snapshot.Snapshot, number: int, counts: list[int]
 ) -> allocator_types.Placement | allocator_types.Unschedulable:
-    found = tuple(
+    results = tuple(
         objects.claim(f"claim-{number}-{index}", objects.a_request(count=count))
         for index, count in enumerate(counts)
     )
-    pod = objects.pod(f"pod-{number}", *(claim.name for claim in found))
-    return dra_allocator.allocate(view, allocator_types.Workload(pod, found), snapshots.DECIDING)
+    pod = objects.pod(f"pod-{number}", *(claim.name for claim in results))
+    return dra_allocator.allocate(view, allocator_types.Workload(pod, results), snapshots.DECIDING)
 
 
 def holding(name: str, placement: allocator_types.Placement) -> list[claims.Claim]:
     by_claim: dict[str, list[str]] = {}
     for pick in placement.assignments:
         by_claim.setdefault(f"{name}-{pick.claim_index}", []).append(pick.device.device)
-    return [snapshots.holding(claim, placement.node, *found) for claim, found in by_claim.items()]
+    return [snapshots.holding(claim, placement.node, *names) for claim, names in by_claim.items()]
 
 
 @given(sizes, demands)
-def test_no_device_is_given_twice(fleet: dict[str, int], asked: list[list[int]]) -> None:
+def test_no_device_is_given_twice(fleet: dict[str, int], requests: list[list[int]]) -> None:
     held: list[claims.Claim] = []
-    for number, counts in enumerate(asked):
+    for number, counts in enumerate(requests):
         answer = decide(snapshots.fleet(fleet, *held), number, counts)
         if isinstance(answer, allocator_types.Placement):
             held.extend(holding(f"claim-{number}", answer))
-    devices = [r.device for one in held if one.allocation for r in one.allocation.results]
+    devices = [r.device for claim in held if claim.allocation for r in claim.allocation.results]
     assert len(devices) == len(set(devices))
     assert all(int(device.device.removeprefix("gpu-")) < fleet[device.pool] for device in devices)
 
 
 @given(sizes, demands)
 def test_a_pod_is_placed_exactly_when_some_node_has_enough_free(
-    fleet: dict[str, int], asked: list[list[int]]
+    fleet: dict[str, int], requests: list[list[int]]
 ) -> None:
     """The brute-force oracle: plain counting, since every GPU is alike here."""
     free = dict(fleet)
     held: list[claims.Claim] = []
-    for number, counts in enumerate(asked):
+    for number, counts in enumerate(requests):
         answer = decide(snapshots.fleet(fleet, *held), number, counts)
         fits = any(count >= sum(counts) for count in free.values())
         assert isinstance(answer, allocator_types.Placement) is fits
@@ -91,9 +91,9 @@ def run(
     for workload in asking:
         answer = dra_allocator.allocate(view, workload, snapshots.DECIDING)
         if isinstance(answer, allocator_types.Placement):
-            made = drawing.written(view, workload, answer)
-            drawing.put(view, made)
-            done.append((workload, made))
+            written = drawing.written(view, workload, answer)
+            drawing.put(view, written)
+            done.append((workload, written))
     return done
 
 
@@ -103,8 +103,8 @@ def test_a_pod_gets_all_it_asks_on_one_node_or_nothing(
     scene: tuple[list[drawing.Raw], list[allocator_types.Workload]],
 ) -> None:
     view = drawing.fresh(scene[0])
-    for workload, made in run(view, scene[1]):
-        node = view.nodes[made.flight.node]
+    for workload, written in run(view, scene[1]):
+        node = view.nodes[written.flight.node]
         reached = {
             claims.DeviceId(share.pool.driver, share.pool.name, device.name)
             for share in view.reachable_pools(node.name)
@@ -112,20 +112,20 @@ def test_a_pod_gets_all_it_asks_on_one_node_or_nothing(
             for device in devices
         }
         for claim in workload.open_claims:
-            allocation = made.flight.allocations[claim.key]
-            assert {one.device for one in allocation.results} <= reached
+            allocation = written.flight.allocations[claim.key]
+            assert {result.device for result in allocation.results} <= reached
             assert allocation.selector is None or allocation.selector.matches(
                 node.name, node.labels
             )
-            assert_answered(claim, [one.request for one in allocation.results])
+            assert_answered(claim, [result.request for result in allocation.results])
 
 
 def assert_answered(claim: claims.Claim, given_to: list[str]) -> None:
     """Each request by one of its ways, in full."""
-    for one in claim.spec.requests:
-        mine = [name for name in given_to if name.partition("/")[0] == one.name]
+    for request in claim.spec.requests:
+        mine = [name for name in given_to if name.partition("/")[0] == request.name]
         assert len({*mine}) == 1
-        (way,) = [way for way in one.alternatives_or_self if way.name == mine[0]]
+        (way,) = [way for way in request.alternatives_or_self if way.name == mine[0]]
         assert way.all_devices or len(mine) == way.count
 
 
@@ -136,8 +136,8 @@ def test_when_every_pod_is_gone_the_picture_is_as_it_was(
 ) -> None:
     published, asking = scene
     view = drawing.fresh(published)
-    for _, made in run(view, asking):
-        drawing.take_away(view, made)
+    for _, written in run(view, asking):
+        drawing.take_away(view, written)
     untouched = drawing.fresh(published)
     assert drawing.shown(view) == drawing.shown(untouched)
     for workload in asking:
@@ -151,11 +151,11 @@ def test_a_decision_changes_nothing_until_it_is_written(
     scene: tuple[list[drawing.Raw], list[allocator_types.Workload]],
 ) -> None:
     view = drawing.fresh(scene[0])
-    before = drawing.shown(view), view.revision, view.generation
+    previous = drawing.shown(view), view.revision, view.generation
     for workload in scene[1]:
         answer = dra_allocator.allocate(view, workload, snapshots.DECIDING)
         assert dra_allocator.allocate(view, workload, snapshots.DECIDING) == answer
-    assert (drawing.shown(view), view.revision, view.generation) == before
+    assert (drawing.shown(view), view.revision, view.generation) == previous
 
 
 @settings(max_examples=75)
@@ -166,9 +166,9 @@ def test_the_order_in_which_slices_came_decides_nothing(
     published, asking = scene
     shuffled = [*published]
     chance.shuffle(shuffled)
-    one, other = drawing.fresh(published), drawing.fresh(shuffled)
-    there = [made for _, made in run(one, asking)]
-    assert [made for _, made in run(other, asking)] == there
+    state, other = drawing.fresh(published), drawing.fresh(shuffled)
+    writes = [written for _, written in run(state, asking)]
+    assert [written for _, written in run(other, asking)] == writes
 
 
 @settings(max_examples=100)
@@ -179,27 +179,27 @@ def test_no_device_capacity_or_counter_is_given_beyond_what_there_is(
     """Summed up from what was written alone."""
     view = drawing.fresh(scene[0])
     results = [
-        one
-        for _, made in run(view, scene[1])
-        for allocation in made.flight.allocations.values()
-        for one in allocation.results
-        if not one.admin_access
+        result
+        for _, written in run(view, scene[1])
+        for allocation in written.flight.allocations.values()
+        for result in allocation.results
+        if not result.admin_access
     ]
-    for found in view.pools.values():
-        assert_not_beyond(found, [one for one in results if one.device.pool == found.name])
+    for pool in view.pools.values():
+        assert_not_beyond(pool, [result for result in results if result.device.pool == pool.name])
 
 
-def assert_not_beyond(found: pools.Pool, results: list[claims.Result]) -> None:
-    drawn = dict.fromkeys(found.counters, 0)
-    for device in (device for one in found.slices for device in one.devices):
-        mine = [one for one in results if one.device.device == device.name]
+def assert_not_beyond(pool: pools.Pool, results: list[claims.Result]) -> None:
+    drawn = dict.fromkeys(pool.counters, 0)
+    for device in (device for slice_ in pool.slices for device in slice_.devices):
+        mine = [result for result in results if result.device.device == device.name]
         assert device.allow_multiple or len(mine) <= 1
         for name, capacity in device.capacity.items() if device.allow_multiple else ():
-            assert sum(one.consumed[name].nanos for one in mine) <= capacity.value.nanos
+            assert sum(result.consumed[name].nanos for result in mine) <= capacity.value.nanos
         for use in device.consumes if mine else ():
             for name, amount in use.counters.items():
                 drawn[use.set, name] += amount.nanos
-    assert all(drawn[key] <= amount for key, amount in found.counters.items())
+    assert all(drawn[key] <= amount for key, amount in pool.counters.items())
 
 
 @st.composite
@@ -232,12 +232,12 @@ def sharing(memory: str) -> drawing.Raw:
 
 @settings(max_examples=150)
 @given(st.lists(st.tuples(history.events, shapes()), max_size=15))
-def test_who_remembers_answers_as_who_does_not(
-    told: list[tuple[history.Event, allocator_types.Workload]],
+def test_cached_and_uncached_decisions_are_equal(
+    history_events: list[tuple[history.Event, allocator_types.Workload]],
 ) -> None:
     """The same nodes, devices and reasons, whatever happened since the last question."""
     world, remembering = history.beginning(), dra_allocator.Allocator(snapshots.DECIDING)
-    for event, workload in told:
+    for event, workload in history_events:
         world.tell(event)
         answer = remembering.decide(world.view, workload)
         assert answer == dra_allocator.allocate(world.fresh(), workload, snapshots.DECIDING)

@@ -43,13 +43,13 @@ class Days:
         self.lasts: dict[str, int] = {}
 
     def come(self, name: str, job: Job) -> None:
-        found = quickstart.whole(name, job.gpus)
+        whole = quickstart.whole(name, job.gpus)
         most = f"{job.lasts}m"
-        found[1]["metadata"]["annotations"] = {names.MAX_RUN_TIME: most} if job.declares else {}
+        whole[1]["metadata"]["annotations"] = {names.MAX_RUN_TIME: most} if job.declares else {}
         moment = self.world.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        found[1]["metadata"]["creationTimestamp"] = moment
+        whole[1]["metadata"]["creationTimestamp"] = moment
         self.lasts[name] = job.lasts
-        self.world.add(*found)
+        self.world.add(*whole)
 
     def until(self, tick: int) -> None:
         """Time passes to a tick, and what is over then goes."""

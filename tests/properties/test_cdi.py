@@ -67,13 +67,13 @@ hostile = st.one_of(
 
 @given(commons, devices)
 def test_a_spec_of_good_values_is_accepted_and_always_the_same_bytes(
-    common: template.Common, made: list[template.Device]
+    common: template.Common, devices: list[template.Device]
 ) -> None:
-    spec = model.parse(template.render(KIND, common, tuple(made)), allow.Limits(ROOT))
+    spec = model.parse(template.render(KIND, common, tuple(devices)), allow.Limits(ROOT))
     data = model.render_canonical(spec)
     assert model.render_canonical(model.parse(data.decode(), allow.Limits(ROOT))) == data
     written = json.loads(data)
-    assert [device["name"] for device in written["devices"]] == [device.name for device in made]
+    assert [device["name"] for device in written["devices"]] == [device.name for device in devices]
     assert written["containerEdits"]["env"] == ["NVIDIA_VISIBLE_DEVICES=void"]
     assert_the_loader_takes(written)
 
@@ -83,10 +83,10 @@ def assert_the_loader_takes(spec: dict[str, object]) -> None:
     assert set(spec) <= {"cdiVersion", "kind", "devices", "containerEdits"}
     assert spec["cdiVersion"] in VERSIONS
     assert re.fullmatch(r"[A-Za-z][\w.-]*/[A-Za-z][\w-]*", str(spec["kind"]))
-    found = spec["devices"]
-    assert isinstance(found, list)
-    assert len({device["name"] for device in found}) == len(found) > 0
-    for device in found:
+    result = spec["devices"]
+    assert isinstance(result, list)
+    assert len({device["name"] for device in result}) == len(result) > 0
+    for device in result:
         assert re.fullmatch(r"[A-Za-z0-9]([\w.:-]*[A-Za-z0-9])?", device["name"])
         assert device["containerEdits"]
         if device["name"][0].isdigit():
@@ -95,10 +95,10 @@ def assert_the_loader_takes(spec: dict[str, object]) -> None:
 
 @given(hostile, hostile, hostile, st.lists(hostile, max_size=3).map(tuple))
 def test_no_value_of_any_text_reaches_beyond_the_allow_list(
-    one: str, other: str, name: str, options: tuple[str, ...]
+    text: str, other: str, name: str, options: tuple[str, ...]
 ) -> None:
     common = template.Common(
-        (device_node.DeviceNode(one, other, 195, 0),), (template.Mount(other, one, options),)
+        (device_node.DeviceNode(text, other, 195, 0),), (template.Mount(other, text, options),)
     )
     device = template.Device(name, ())
     text = template.render(KIND, common, (device,))
@@ -118,8 +118,8 @@ def test_a_hostile_mount_source_is_refused_or_lies_under_the_driver_root(source:
         spec = model.parse(text, allow.Limits(ROOT))
     except errors.BadInput:
         return
-    (kept,) = spec.containerEdits.mounts
-    assert kept.hostPath == source
+    (retained,) = spec.containerEdits.mounts
+    assert retained.hostPath == source
     assert source.startswith(f"{ROOT}/")
     assert ".." not in source.split("/")
 
@@ -143,14 +143,17 @@ file_names = st.one_of(
 def test_no_file_name_reaches_a_hook_variable_or_path_it_should_not(
     given_names: list[str], *, with_hook: bool
 ) -> None:
-    with tempfile.TemporaryDirectory() as made:
-        root, host = Path(made) / "root", Path(made) / "host"
+    with tempfile.TemporaryDirectory() as temporary_directory:
+        root, host = Path(temporary_directory) / "root", Path(temporary_directory) / "host"
         gpunode.a_driver_root(root)
         if with_hook:
             gpunode.write(host / HOOK.lstrip("/"), "")
         endings = ("", f".so.{gpunode.VERSION}")
         for name in (
-            f"{start}{one}{end}" for one in given_names for end in endings for start in ("", "lib")
+            f"{start}{given_name}{end}"
+            for given_name in given_names
+            for end in endings
+            for start in ("", "lib")
         ):
             with contextlib.suppress(OSError):  # no file can have every name
                 (root / gpunode.LIBRARIES / name).touch()
@@ -173,9 +176,9 @@ def test_no_file_name_reaches_a_hook_variable_or_path_it_should_not(
     places = [mount.containerPath for mount in spec.containerEdits.mounts]
     assert all(
         re.fullmatch(
-            r"/(usr/lib|usr/lib64|usr/local/nvidia/lib64|usr/bin|run)/[A-Za-z0-9_+./-]+", one
+            r"/(usr/lib|usr/lib64|usr/local/nvidia/lib64|usr/bin|run)/[A-Za-z0-9_+./-]+", name
         )
-        for one in places
+        for name in places
     )
     assert f"/usr/lib/x86_64-linux-gnu/libcuda.so.{gpunode.VERSION}" in places
 

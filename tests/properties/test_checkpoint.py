@@ -43,7 +43,7 @@ refs = st.builds(ports.ClaimRef, encodable, encodable, uids)
 
 @given(refs, plans, st.data())
 @settings(max_examples=60)
-def test_what_is_written_is_what_is_read(
+def test_written_values_are_read_back(
     ref: ports.ClaimRef, intent: planner.Plan, data: st.DataObject
 ) -> None:
     facts = [data.draw(st.dictionaries(encodable, encodable, max_size=2)) for _ in intent.steps]
@@ -67,12 +67,12 @@ def test_a_changed_or_shortened_file_is_never_taken_for_a_record(
         records.write_started(ref, intent)
         path = Path(folder) / f"{ref.uid}.json"
         whole = path.read_bytes()
-        at = data.draw(st.integers(0, len(whole) - 1))
+        index = data.draw(st.integers(0, len(whole) - 1))
         if data.draw(st.booleans()):
-            path.write_bytes(whole[:at])
+            path.write_bytes(whole[:index])
         else:
-            flipped = whole[at] ^ data.draw(st.integers(1, 255))
-            path.write_bytes(whole[:at] + bytes([flipped]) + whole[at + 1 :])
+            flipped = whole[index] ^ data.draw(st.integers(1, 255))
+            path.write_bytes(whole[:index] + bytes([flipped]) + whole[index + 1 :])
         assert records.read(ref.uid) is None
         assert records.damaged_uids() == (ref.uid,)
         assert records.list_records() == ()
@@ -93,6 +93,6 @@ def test_fields_of_a_newer_version_are_kept(
         started = records.read(ref.uid)
         assert started is not None
         records.write_completed(started, [{} for _ in intent.steps])
-        kept = json.loads(path.read_bytes())["record"]
-        assert newer.items() <= kept.items()
-        assert all(newer.items() <= device.items() for device in kept["devices"])
+        record = json.loads(path.read_bytes())["record"]
+        assert newer.items() <= record.items()
+        assert all(newer.items() <= device.items() for device in record["devices"])

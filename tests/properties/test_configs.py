@@ -36,7 +36,7 @@ THEIR_MPS = _some(
 OUR_SHARING = st.one_of(
     MPS.map(lambda mps: {"strategy": "MPS", "mps": mps}),
     st.sampled_from(["Default", "Short", "Medium", "Long"]).map(
-        lambda one: {"strategy": "TimeSlicing", "timeSlicing": {"interval": one}}
+        lambda name: {"strategy": "TimeSlicing", "timeSlicing": {"interval": name}}
     ),
 )
 THEIR_SHARING = st.one_of(
@@ -88,12 +88,12 @@ def lax(value: Any) -> list[Any]:
 
 @given(OURS | THEIRS)
 @settings(max_examples=150)
-def test_what_is_taken_is_written_in_our_words_and_reads_the_same(document: Raw) -> None:
+def test_an_accepted_configuration_round_trips_through_our_form(document: Raw) -> None:
     try:
-        found = decode.decode_config(document, "at", from_class=True)
+        decoded = decode.decode_config(document, "at", from_class=True)
     except errors.BadInput:  # a combination that says nothing, such as a limit for no device
         return
-    assert decode.decode_config(configs.written(found), "at", from_class=True) == found
+    assert decode.decode_config(configs.written(decoded), "at", from_class=True) == decoded
 
 
 @given(OURS | THEIRS, st.data())

@@ -32,31 +32,36 @@ def settled(
 ) -> list[ids.NodeName | None]:
     """Return where those who leave go in a picture made anew, by key; None: nowhere."""
     view = world.without(leaving)
-    asked = step_budget.workload_query(view, world.asked, snapshots.DECIDING)
-    assert asked is not None
+    workload_query = step_budget.workload_query(view, world.asked, snapshots.DECIDING)
+    assert workload_query is not None
     judge = policy_selector.PolicySelector(snapshots.DECIDING.policy_chain).select(
-        view, asked.requests
+        view, workload_query.requests
     )
     assert not isinstance(judge, allocator_types.Unschedulable)
-    asked = replace(asked, allocator_settings=replace(asked.allocator_settings, policy_chain=judge))
-    fit = asked.evaluate(view, node)
+    workload_query = replace(
+        workload_query,
+        allocator_settings=replace(workload_query.allocator_settings, policy_chain=judge),
+    )
+    fit = workload_query.evaluate(view, node)
     assert isinstance(fit, node_result.Fit)
-    picks = asked.assignments(view, node, fit)
+    picks = workload_query.assignments(view, node, fit)
     drawing.put(
         view, drawing.written(view, world.asked, allocator_types.Placement(node.name, picks, ""))
     )
     price = explain_cost.FewestPods(world.view)
     free = holders.freed_claims(leaving)
     again = dict(world.held)
-    found: dict[str, ids.NodeName | None] = {}
-    for one in sorted(leaving, key=lambda one: (-price.cost([one])[1], one.key)):
-        mine = [again[key] for key in one.pod.claim_keys]
+    node_names: dict[str, ids.NodeName | None] = {}
+    for holder in sorted(
+        leaving, key=lambda device_holder: (-price.cost([device_holder])[1], device_holder.key)
+    ):
+        mine = [again[key] for key in holder.pod.claim_keys]
         todo = [c for c in mine if c.key in free and again[c.key] is world.held[c.key]]
         rest = tuple(c for c in mine if c not in todo)
-        pod = replace(one.pod, node=None)
+        pod = replace(holder.pod, node=None)
         asks = allocator_types.Workload(pod, tuple(replace(c, allocation=None) for c in todo), rest)
-        found[one.key] = _come_again(view, again, asks)
-    return [found[key] for key in sorted(found)]
+        node_names[holder.key] = _come_again(view, again, asks)
+    return [node_names[key] for key in sorted(node_names)]
 
 
 def _come_again(
@@ -68,9 +73,9 @@ def _come_again(
     answer = dra_allocator.allocate(view, asks, rules)
     if not isinstance(answer, allocator_types.Placement):
         return None
-    made = allocation_result.build_allocations(view, asks, answer, "")
+    allocations = allocation_result.build_allocations(view, asks, answer, "")
     for claim in asks.open_claims:
-        again[claim.key] = replace(claim, allocation=made[claim.key])
+        again[claim.key] = replace(claim, allocation=allocations[claim.key])
         view.set_claim(claim.key, again[claim.key])
     view.set_pod(asks.pod.key, replace(asks.pod, node=answer.node))
     return answer.node
@@ -81,30 +86,38 @@ def _come_again(
 def test_a_plan_is_the_best_of_all_plans(world: populated.World) -> None:
     """Fewest that wait, then fewest pods, then least memory; held against trying all."""
     view = world.view
-    before = drawing.shown(view)
+    previous = drawing.shown(view)
     plan = defrag.make_plan(moved(world), world.asked, ENOUGH)
-    assert drawing.shown(view) == before
+    assert drawing.shown(view) == previous
     if isinstance(plan, defrag.Plan) and not plan.moves:
         assert populated.fits(view, world.asked, view.nodes[plan.placement.node])
         return
     every = []
     for name, node in sorted(view.nodes.items()):
-        there = [
-            one
-            for one in world.people(view).node_holders(name)
-            if not defrag.immovable_reason(one.pod)
+        device_holders = [
+            node_holder
+            for node_holder in world.people(view).node_holders(name)
+            if not defrag.immovable_reason(node_holder.pod)
         ]
-        for cost, leaving in populated.every_way(world, node, there):
-            where = settled(world, node, leaving)
-            every.append((where.count(None), cost, name, [one.key for one in leaving], where))
+        for cost, leaving in populated.every_way(world, node, device_holders):
+            node_names = settled(world, node, leaving)
+            every.append(
+                (
+                    node_names.count(None),
+                    cost,
+                    name,
+                    [device_holder.key for device_holder in leaving],
+                    node_names,
+                )
+            )
     if isinstance(plan, defrag.NoPlan):
         assert not every
         return
-    by_key = {one.holder.key: one.result for one in plan.moves}
+    by_key = {move.holder.key: move.result for move in plan.moves}
     keys = sorted(by_key)
     goes = [getattr(by_key[key], "node", None) for key in keys]
-    leaving = tuple(one.holder for one in plan.moves)
+    leaving = tuple(move.holder for move in plan.moves)
     cost = explain_cost.FewestPods(view).cost(leaving)
-    told = (len(plan.pending_moves), cost, plan.placement.node, keys, goes)
-    assert told == min(every, key=lambda one: one[:4])
-    assert not any(defrag.immovable_reason(one.pod) for one in leaving)
+    values = (len(plan.pending_moves), cost, plan.placement.node, keys, goes)
+    assert values == min(every, key=lambda values: values[:4])
+    assert not any(defrag.immovable_reason(device_holder.pod) for device_holder in leaving)

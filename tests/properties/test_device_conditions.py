@@ -51,7 +51,7 @@ class World:
         raw = objects.a_claim(status=objects.allocated("node-a", "gpu-0", "gpu-1"))
         raw["status"]["allocation"]["devices"]["results"].append({"request": "nic", **NIC})
         self.api.put(raw)
-        theirs = [{**one, "conditions": [THEIRS]} for one in (OURS, NIC)]
+        theirs = [{**entry, "conditions": [THEIRS]} for entry in (OURS, NIC)]
         self.api.apply_as("claim", "another", {"status": {"devices": theirs}})
         self.said: dict[str, ports.ConditionUpdate] = {}
         self.restart()
@@ -89,19 +89,24 @@ def test_the_claim_ends_with_the_last_word_of_each_type_and_others_words_stay(
     for step in taken:
         world.do(step)
     world.settle()
-    expected = {kind: (STATUS[one.holds], one.reason.value) for kind, one in world.said.items()}
+    expected = {
+        kind: (STATUS[condition_update.holds], condition_update.reason.value)
+        for kind, condition_update in world.said.items()
+    }
     ready = world.said.get(names.CONDITION_READY)
     if ready is not None and ready.permanent:
         expected[names.CONDITION_STALLED] = ("True", ready.reason.value)
     for device in ("gpu-0", "gpu-1"):
-        found = {kind: one[:2] for kind, one in world.api.conditions("claim", device).items()}
-        found.pop(THEIRS["type"], None)
-        assert found == expected
+        result = {
+            kind: condition[:2] for kind, condition in world.api.conditions("claim", device).items()
+        }
+        result.pop(THEIRS["type"], None)
+        assert result == expected
     first, nic, *_ = world.api.raw("claim")["status"]["devices"]
     assert THEIRS in first["conditions"]
     assert nic == {**NIC, "conditions": [THEIRS]}
-    before, applied = copy.deepcopy(world.api.raw("claim")), world.api.applied
+    previous, applied = copy.deepcopy(world.api.raw("claim")), world.api.applied
     for word in world.said.values():
         world.do(word)
     world.settle()
-    assert (world.api.raw("claim"), world.api.applied) == (before, applied)
+    assert (world.api.raw("claim"), world.api.applied) == (previous, applied)

@@ -28,10 +28,10 @@ LEVEL = st.sampled_from([None, gangs.BLOCK, gangs.RACK])
 @st.composite
 def members(draw: st.DrawFn) -> list[allocator_types.Workload]:
     """Workers, at times with a leader, in any order."""
-    found = gangs.alike(draw(st.integers(1, 6)), draw(st.integers(1, 2)))
+    workloads = gangs.alike(draw(st.integers(1, 6)), draw(st.integers(1, 2)))
     if draw(st.booleans()):
-        found.append(gangs.member("leader", draw(st.integers(0, 3)), cpu="60"))
-    return draw(st.permutations(found))
+        workloads.append(gangs.member("leader", draw(st.integers(0, 3)), cpu="60"))
+    return draw(st.permutations(workloads))
 
 
 @settings(max_examples=100)
@@ -43,15 +43,19 @@ def test_all_or_nothing_inside_what_is_required_and_without_a_trace(
     preferred: str | None,
 ) -> None:
     view = gangs.racks(sizes)
-    before, mark = drawing.shown(view), view.revision
+    previous, mark = drawing.shown(view), view.revision
     answer = gangs.place(view, gang, required, preferred)
-    assert (drawing.shown(view), view.revision) == (before, mark)
+    assert (drawing.shown(view), view.revision) == (previous, mark)
     assert gangs.place(gangs.racks(sizes), gang, required, preferred) == answer
     if isinstance(answer, gang_types.GangUnschedulable):
-        assert all(one.fits < len(gang) for one in answer.shortages)
+        assert all(shortage.fits < len(gang) for shortage in answer.shortages)
         return
-    assert [one.workload.pod.name for one in answer.members] == [one.pod.name for one in gang]
-    devices = Counter(pick.device for one in answer.placements for pick in one.assignments)
+    assert [member.workload.pod.name for member in answer.members] == [
+        workload.pod.name for workload in gang
+    ]
+    devices = Counter(
+        pick.device for placement in answer.placements for pick in placement.assignments
+    )
     assert not devices or max(devices.values()) == 1
     if required is not None:
         assert len(gangs.domains(view, answer, gangs.LEVELS.index(required) + 1)) == 1
@@ -59,35 +63,35 @@ def test_all_or_nothing_inside_what_is_required_and_without_a_trace(
 
 @settings(max_examples=150)
 @given(drawing.published(), st.lists(st.integers(0, 9), min_size=1, max_size=4), st.data())
-def test_what_a_gang_is_given_could_be_given_one_by_one(
+def test_a_gang_placement_is_valid_member_by_member(
     published: list[drawing.Raw], numbers: list[int], data: st.DataObject
 ) -> None:
     view = drawing.fresh(published)
-    gang = [data.draw(drawing.workloads(at * 10 + n)) for at, n in enumerate(numbers)]
-    before = drawing.shown(view)
+    gang = [data.draw(drawing.workloads(index * 10 + n)) for index, n in enumerate(numbers)]
+    previous = drawing.shown(view)
     answer = gang_placement.place_gang(gang, view, topology.Topology(), snapshots.DECIDING)
-    assert drawing.shown(view) == before
+    assert drawing.shown(view) == previous
     if isinstance(answer, gang_types.GangUnschedulable):
         return
     for seat in answer.members:
         free_of_others(view, seat)
         drawing.put(view, drawing.written(view, seat.workload, seat.placement))
-    for of in view.pools.values():
-        assert all(left >= 0 for left in view.remaining_counters(of).values())
+    for pool in view.pools.values():
+        assert all(left >= 0 for left in view.remaining_counters(pool).values())
 
 
 @settings(max_examples=60)
 @given(drawing.published(), st.lists(st.integers(0, 3), min_size=2, max_size=5), st.data())
-def test_what_is_remembered_of_gangs_changes_no_answer(
+def test_the_gang_cache_changes_no_result(
     published: list[drawing.Raw], numbers: list[int], data: st.DataObject
 ) -> None:
-    view, known = drawing.fresh(published), tentative.FillCache()
-    shapes = [data.draw(drawing.workloads(at)) for at in range(4)]
+    view, fill_cache = drawing.fresh(published), tentative.FillCache()
+    shapes = [data.draw(drawing.workloads(index)) for index in range(4)]
     for turn, number in enumerate(numbers):
-        names = [f"turn-{turn}-{at}" for at in range(2)]
+        names = [f"turn-{turn}-{index}" for index in range(2)]
         gang = [renamed(shapes[number], name) for name in names]
         answer = gang_placement.place_gang(
-            gang, view, topology.Topology(), snapshots.DECIDING, known
+            gang, view, topology.Topology(), snapshots.DECIDING, fill_cache
         )
         assert answer == gang_placement.place_gang(
             gang, view, topology.Topology(), snapshots.DECIDING
@@ -97,15 +101,17 @@ def test_what_is_remembered_of_gangs_changes_no_answer(
                 drawing.put(view, drawing.written(view, seat.workload, seat.placement))
 
 
-def renamed(asked: allocator_types.Workload, name: str) -> allocator_types.Workload:
+def renamed(workload: allocator_types.Workload, name: str) -> allocator_types.Workload:
     """The same of another pod with claims of its own."""
-    found = tuple(
-        replace(one, name=f"{name}-{at}", uid=ids.ClaimUid(objects.uid_of(f"{name}-{at}")))
-        for at, one in enumerate(asked.open_claims)
+    claims = tuple(
+        replace(
+            open_claim, name=f"{name}-{index}", uid=ids.ClaimUid(objects.uid_of(f"{name}-{index}"))
+        )
+        for index, open_claim in enumerate(workload.open_claims)
     )
-    entries = tuple(pods.PodClaim(str(at), one.name) for at, one in enumerate(found))
-    pod = replace(asked.pod, name=name, uid=ids.PodUid(objects.uid_of(name)), claims=entries)
-    return allocator_types.Workload(pod, found)
+    entries = tuple(pods.PodClaim(str(index), claim.name) for index, claim in enumerate(claims))
+    pod = replace(workload.pod, name=name, uid=ids.PodUid(objects.uid_of(name)), claims=entries)
+    return allocator_types.Workload(pod, claims)
 
 
 def free_of_others(view: cluster_state.ClusterState, seat: gang_types.MemberPlacement) -> None:

@@ -106,8 +106,8 @@ class Handovers(stateful.RuleBasedStateMachine):
         """Claims hold what is published, now that and now that of it."""
         devices = [
             device["name"]
-            for one in self.node.objects.values()
-            for device in one["spec"].get("devices") or ()
+            for obj in self.node.objects.values()
+            for device in obj["spec"].get("devices") or ()
         ]
         self.node.holding = set(devices[::every])
 

@@ -42,24 +42,26 @@ def observations(gpus: list[ids.GpuUuid]) -> st.SearchStrategy[health.Observatio
 def after(
     story: list[health.Observation], start: health.NodeHealth | None = None
 ) -> health.NodeHealth:
-    return functools.reduce(lambda state, one: health.fold(state, one, POLICY), story, start or {})
+    return functools.reduce(
+        lambda state, item: health.fold(state, item, POLICY), story, start or {}
+    )
 
 
 def recovery(gpu: ids.GpuUuid, way: str) -> list[health.Observation]:
     """Return how a GPU shows that it was made anew."""
-    before = PollResult("lost") if way == "away" else PollResult(recovery=1)
-    return [health.Polled(gpu, before), health.Polled(gpu, WELL), health.Watched(gpu)]
+    previous = PollResult("lost") if way == "away" else PollResult(recovery=1)
+    return [health.Polled(gpu, previous), health.Polled(gpu, WELL), health.Watched(gpu)]
 
 
 @hypothesis.given(st.lists(observations(GPUS)), st.sampled_from(["away", "asked"]))
 def test_any_history_ends_without_ailments_once_the_gpus_have_recovered(
     story: list[health.Observation], way: str
 ) -> None:
-    ending = [one for gpu in GPUS for one in recovery(gpu, way)]
+    ending = [entry for gpu in GPUS for entry in recovery(gpu, way)]
     state = after(ending, after(story))
-    assert {gpu: health.ailments(one, POLICY) for gpu, one in state.items()} == dict.fromkeys(
-        GPUS, ()
-    )
+    assert {
+        gpu: health.ailments(gpu_health, POLICY) for gpu, gpu_health in state.items()
+    } == dict.fromkeys(GPUS, ())
 
 
 @hypothesis.given(st.lists(observations(GPUS)))
@@ -68,7 +70,7 @@ def test_the_trouble_of_one_gpu_is_never_that_of_another(
 ) -> None:
     together = after(story)
     for gpu in GPUS:
-        alone = after([one for one in story if one.gpu == gpu])
+        alone = after([entry for entry in story if entry.gpu == gpu])
         assert together.get(gpu) == alone.get(gpu)
 
 
@@ -80,18 +82,20 @@ def test_an_xid_of_a_harmless_class_changes_no_ailment(
     instance: health.Instance | None,
 ) -> None:
     hypothesis.assume(xids.lookup(xids.TABLE, code).xid_class in HARMLESS)
-    before = after([*story, health.Polled(gpu, WELL)])
-    later = health.fold(before, health.XidEvent(gpu, code, instance), POLICY)
-    assert later == before
+    previous = after([*story, health.Polled(gpu, WELL)])
+    later = health.fold(previous, health.XidEvent(gpu, code, instance), POLICY)
+    assert later == previous
 
 
 @hypothesis.given(st.lists(observations(GPUS[:1]), max_size=80))
 def test_ailments_fit_a_device_as_taints(story: list[health.Observation]) -> None:
     for state in after(story).values():
-        found = health.ailments(state, POLICY)
-        for instance in (None, *(one.instance for one in found)):
-            own = found if instance is None else health.instance_ailments(found, instance)
-            mine = [one for one in own if instance is not None or one.instance is None]
+        ailments = health.ailments(state, POLICY)
+        for instance in (None, *(ailment.instance for ailment in ailments)):
+            own = ailments if instance is None else health.instance_ailments(ailments, instance)
+            mine = [ailment for ailment in own if instance is not None or ailment.instance is None]
             assert len(mine) <= DEVICE_TAINTS_MOST - OURS_BESIDES
-        assert all(0 < len(one.value) <= 63 for one in found)
-        assert len({(one.key, one.value, one.instance) for one in found}) == len(found)
+        assert all(0 < len(ailment.value) <= 63 for ailment in ailments)
+        assert len({(ailment.key, ailment.value, ailment.instance) for ailment in ailments}) == len(
+            ailments
+        )

@@ -57,15 +57,17 @@ class Node:
 
     def is_in(self, state: State) -> None:
         """The state comes; users say what they say, and the controller comes to rest."""
-        said = {"annotations": dict(state.said)} if state.said else {}
-        self._apply({"metadata": {"name": "node-a", **said}}, "user", force=True)
+        fields = {"annotations": dict(state.said)} if state.said else {}
+        self._apply({"metadata": {"name": "node-a", **fields}}, "user", force=True)
         for _ in range(3):
             node = nodes.parse({**self.raw, "spec": {"taints": [TAINT] if state.leaving else []}})
             view = picture_of(state, node)
-            wanted = annotations.desired_metadata(view, view.nodes[node.name], state.kept_for)
-            if annotations.is_applied(node, wanted):
+            node_metadata = annotations.desired_metadata(
+                view, view.nodes[node.name], state.kept_for
+            )
+            if annotations.is_applied(node, node_metadata):
                 return
-            self._apply(annotations.apply_body(node, wanted), OURS, force=False)
+            self._apply(annotations.apply_body(node, node_metadata), OURS, force=False)
             self.writes += 1
         raise AssertionError("the marks never come to rest")
 
@@ -76,9 +78,9 @@ class Node:
     @property
     def has(self) -> dict[str, str]:
         meta = self.raw["metadata"]
-        found = {**meta["labels"], **meta.get("annotations", {})}
-        known = {names.POOL_COMPLETE, names.BROUGHT_FOR, *KEEP, "other"}
-        return {key: value for key, value in found.items() if key in known}
+        result = {**meta["labels"], **meta.get("annotations", {})}
+        texts = {names.POOL_COMPLETE, names.BROUGHT_FOR, *KEEP, "other"}
+        return {key: value for key, value in result.items() if key in texts}
 
 
 def picture_of(state: State, node: nodes.Node) -> cluster_state.ClusterState:
@@ -91,8 +93,8 @@ def picture_of(state: State, node: nodes.Node) -> cluster_state.ClusterState:
         shown = objects.a_slice(
             "node-a", count, resourceSliceCount=2 if state.pool == "partial" else 1
         )
-        one = slices.parse(shown)
-        view.set_slice(one.name, one)
+        parsed = slices.parse(shown)
+        view.set_slice(parsed.name, parsed)
     if state.held:
         claim = snapshots.holding("claim", "node-a", "gpu-0")
         view.set_reserved_devices(ids.Key("reservation:a/b"), claim.allocation)
@@ -101,16 +103,16 @@ def picture_of(state: State, node: nodes.Node) -> cluster_state.ClusterState:
 
 def of_state(state: State, *, was_complete: bool) -> dict[str, str]:
     """Return what is to be there, said once more in other words."""
-    found = dict(state.said)
+    result = dict(state.said)
     if state.pool == "whole" or (state.pool == "partial" and was_complete):
-        found[names.POOL_COMPLETE] = "true"
+        result[names.POOL_COMPLETE] = "true"
     if state.leaving:
-        return found
+        return result
     if state.kept_for is not None:
-        found[names.BROUGHT_FOR] = f"{state.kept_for.demand} 2026-11-21T09:00:00Z"
+        result[names.BROUGHT_FOR] = f"{state.kept_for.demand} 2026-11-21T09:00:00Z"
     if state.kept_for is not None or state.held:
-        found = {**dict.fromkeys(KEEP, "true"), **found}
-    return found
+        result = {**dict.fromkeys(KEEP, "true"), **result}
+    return result
 
 
 @given(st.lists(states, min_size=1, max_size=6))
@@ -124,9 +126,9 @@ def test_marks_are_those_of_the_state_whatever_came_before(history: list[State])
 
 
 @given(states, states)
-def test_what_is_written_is_written_once(before: State, after: State) -> None:
+def test_every_change_is_written_once(previous: State, after: State) -> None:
     node = Node()
-    node.is_in(before)
+    node.is_in(previous)
     node.is_in(after)
     node.writes = 0
     node.is_in(after)
@@ -136,7 +138,19 @@ def test_what_is_written_is_written_once(before: State, after: State) -> None:
 @given(st.builds(provenance.ProvisionedFor, st.sampled_from(["pod/a/b", "gang/a/b"]), st.datetimes(
     dt.datetime(2000, 1, 1), dt.datetime(2100, 1, 1), timezones=st.just(dt.UTC)  # noqa: DTZ001
 ).map(lambda moment: moment.replace(microsecond=0))))  # fmt: skip
-def test_what_a_node_came_for_is_read_as_it_was_written(one: provenance.ProvisionedFor) -> None:
-    assert provenance.parse(one.render()) == one
-    assert annotations.unexpired_provenance(one, one.since + dt.timedelta(seconds=59), 60) == one
-    assert annotations.unexpired_provenance(one, one.since + dt.timedelta(seconds=60), 60) is None
+def test_the_purpose_of_a_requested_node_is_read_back(
+    provisioned_for: provenance.ProvisionedFor,
+) -> None:
+    assert provenance.parse(provisioned_for.render()) == provisioned_for
+    assert (
+        annotations.unexpired_provenance(
+            provisioned_for, provisioned_for.since + dt.timedelta(seconds=59), 60
+        )
+        == provisioned_for
+    )
+    assert (
+        annotations.unexpired_provenance(
+            provisioned_for, provisioned_for.since + dt.timedelta(seconds=60), 60
+        )
+        is None
+    )

@@ -36,45 +36,49 @@ class MigMachine(stateful.RuleBasedStateMachine):
         self.ids: dict[tuple[int, int, int], int] = {}
 
     def instances(self) -> list[client.Handle]:
-        found = (self.nvml.device_get_gpu_instances(self.gpu, one) for one in PROFILES)
-        return list(itertools.chain.from_iterable(found))
+        handles = (self.nvml.device_get_gpu_instances(self.gpu, number) for number in PROFILES)
+        return list(itertools.chain.from_iterable(handles))
 
     @stateful.rule(profile=st.sampled_from(PROFILES), which=st.integers(0, 6))
     def create_at(self, profile: int, which: int) -> None:
         places = self.nvml.device_get_gpu_instance_possible_placements(self.gpu, profile)
-        at = places[which % len(places)]
-        taken = [self.nvml.gpu_instance_get_info(one).placement for one in self.instances()]
+        placement = places[which % len(places)]
+        taken = [
+            self.nvml.gpu_instance_get_info(instance).placement for instance in self.instances()
+        ]
         room = self.nvml.device_get_gpu_instance_remaining_capacity(self.gpu, profile)
-        fits = room > 0 and not any(at.overlaps(other) for other in taken)
-        create = self.nvml.device_create_gpu_instance_with_placement
-        code, made = attempt(create, self.gpu, profile, at.start, at.size)
+        fits = room > 0 and not any(placement.overlaps(other) for other in taken)
+        created = self.nvml.device_create_gpu_instance_with_placement
+        code, handle = attempt(created, self.gpu, profile, placement.start, placement.size)
         if not fits:
             assert code is codes.Return.INSUFFICIENT_RESOURCES
             return
         assert code is codes.Return.SUCCESS
-        info = self.nvml.gpu_instance_get_info(made)
-        place = (profile, at.start, at.size)
-        assert self.ids.setdefault(place, info.id) == info.id
+        info = self.nvml.gpu_instance_get_info(handle)
+        values = (profile, placement.start, placement.size)
+        assert self.ids.setdefault(values, info.id) == info.id
 
     @stateful.rule(which=st.integers(0, 6), profile=st.sampled_from(list(geometry.COMPUTE_SLICES)))
     def create_compute(self, which: int, profile: int) -> None:
         for instance in self.instances()[which : which + 1]:
             room = self.nvml.gpu_instance_get_compute_instance_remaining_capacity(instance, profile)
-            create = self.nvml.gpu_instance_create_compute_instance
-            code, made = attempt(create, instance, profile)
+            created = self.nvml.gpu_instance_create_compute_instance
+            code, handle = attempt(created, instance, profile)
             if room == 0:
                 assert code is codes.Return.INSUFFICIENT_RESOURCES
                 continue
             assert code is codes.Return.SUCCESS
-            device = self.nvml.compute_instance_get_info(made).device
+            device = self.nvml.compute_instance_get_info(handle).device
             self.uuids.append(self.nvml.device_get_uuid(device))
 
     @stateful.rule(which=st.integers(0, 6))
     def destroy_compute(self, which: int) -> None:
         for instance in self.instances()[which : which + 1]:
             for profile in geometry.COMPUTE_SLICES:
-                for one in self.nvml.gpu_instance_get_compute_instances(instance, profile):
-                    self.nvml.compute_instance_destroy(one)
+                for (
+                    gpu_instance_get_compute_instance
+                ) in self.nvml.gpu_instance_get_compute_instances(instance, profile):
+                    self.nvml.compute_instance_destroy(gpu_instance_get_compute_instance)
 
     @stateful.rule(which=st.integers(0, 6))
     def destroy(self, which: int) -> None:
@@ -93,17 +97,23 @@ class MigMachine(stateful.RuleBasedStateMachine):
 
     @stateful.invariant()
     def placements_never_overlap_and_ids_are_distinct(self) -> None:
-        infos = [self.nvml.gpu_instance_get_info(one) for one in self.instances()]
-        for one, other in itertools.combinations(infos, 2):
-            assert not one.placement.overlaps(other.placement)
-            assert one.id != other.id
+        infos = [self.nvml.gpu_instance_get_info(instance) for instance in self.instances()]
+        for instance_info, other in itertools.combinations(infos, 2):
+            assert not instance_info.placement.overlaps(other.placement)
+            assert instance_info.id != other.id
 
     @stateful.invariant()
     def the_remaining_capacity_is_what_can_be_created(self) -> None:
-        taken = [self.nvml.gpu_instance_get_info(one).placement for one in self.instances()]
+        taken = [
+            self.nvml.gpu_instance_get_info(instance).placement for instance in self.instances()
+        ]
         for profile in (19, 15, 14, 9, 5):
             places = self.nvml.device_get_gpu_instance_possible_placements(self.gpu, profile)
-            free = [at for at in places if not any(at.overlaps(other) for other in taken)]
+            free = [
+                placement
+                for placement in places
+                if not any(placement.overlaps(other) for other in taken)
+            ]
             room = self.nvml.device_get_gpu_instance_remaining_capacity(self.gpu, profile)
             assert room == len(free)
 

@@ -36,8 +36,8 @@ class ManyClaims(stateful.RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.node = gpunode.GpuNode(Path(self.folder.name), product=PRODUCT)
-        of = self.node.nvml.machine
-        self.board = of.board(of.gpus[0])
+        source = self.node.nvml.machine
+        self.board = source.board(source.gpus[0])
         self.theirs: set[ids.MigUuid] = set()
         self.hands = partitioning.FakePartitions(self.node.nvml.library, self.node.follow)
 
@@ -79,8 +79,8 @@ class ManyClaims(stateful.RuleBasedStateMachine):
 
     @stateful.rule(code=st.sampled_from([19, 23]), times=st.integers(1, 3))
     def refuse(self, code: int, times: int) -> None:
-        of = self.node.nvml.machine
-        faults.refuse(of, of.gpus[0], code, times)
+        source = self.node.nvml.machine
+        faults.refuse(source, source.gpus[0], code, times)
 
     @stateful.rule(death=DEATH)
     def restart(self, death: int | None) -> None:
@@ -92,32 +92,41 @@ class ManyClaims(stateful.RuleBasedStateMachine):
         """Not where a claim that is half done was to have one: nothing tells those two apart."""
         assert self.gpu.mig is not None
         profile = self.gpu.mig.profiles[which]
-        at = profile.placements[start % len(profile.placements)]
-        held = {(one.gpu, one.edits.instance) for record in self.records for one in record.devices}
-        place = mig.InstanceRef(self.gpu.uuid, profile.id, at)
-        if any(gpu == place.gpu and (was is None or was.placement == at) for gpu, was in held):
+        placement = profile.placements[start % len(profile.placements)]
+        held = {
+            (device.gpu, device.edits.instance)
+            for record in self.records
+            for device in record.devices
+        }
+        instance_ref = mig.InstanceRef(self.gpu.uuid, profile.id, placement)
+        if any(
+            gpu == instance_ref.gpu and (was is None or was.placement == placement)
+            for gpu, was in held
+        ):
             return
         with contextlib.suppress(errors.DeviceFault):
-            self.hands.enable(place.gpu)
-            made = self.hands.create(place).uuid
-            assert made is not None
-            self.theirs.add(made)
+            self.hands.enable(instance_ref.gpu)
+            mig_uuid = self.hands.create(instance_ref).uuid
+            assert mig_uuid is not None
+            self.theirs.add(mig_uuid)
 
     @stateful.rule()
     def destroy_by_hand(self) -> None:
         """One that no claim has."""
         adopted = {
-            one.edits.instance.uuid
+            device.edits.instance.uuid
             for record in self.records
-            for one in record.devices
-            if one.edits.instance
+            for device in record.devices
+            if device.edits.instance
         }
-        for one in self.instances:
-            if one.uuid in self.theirs and one.uuid not in adopted:
-                place = mig.InstanceRef(self.gpu.uuid, one.profile_id, one.placement, one.uuid)
+        for instance in self.instances:
+            if instance.uuid in self.theirs and instance.uuid not in adopted:
+                instance_ref = mig.InstanceRef(
+                    self.gpu.uuid, instance.profile_id, instance.placement, instance.uuid
+                )
                 with contextlib.suppress(errors.DeviceFault):
-                    self.hands.destroy(place, 10)
-                    self.theirs.discard(one.uuid)
+                    self.hands.destroy(instance_ref, 10)
+                    self.theirs.discard(instance.uuid)
                 return
 
     @stateful.rule()
@@ -126,29 +135,31 @@ class ManyClaims(stateful.RuleBasedStateMachine):
         self.board.refuse_in_use = self.board.refuse_resources = 0
         assert self.node.process().recover().is_complete
         records = self.records
-        assert all(one.state is checkpoint.State.COMPLETED for one in records)
-        uids = {f"gpu.ration.dev-claim_{one.uid}.json" for one in records}
+        assert all(record.state is checkpoint.State.COMPLETED for record in records)
+        uids = {f"gpu.ration.dev-claim_{record.uid}.json" for record in records}
         specs = {path.name for path in self.node.cdi.iterdir()} if self.node.cdi.is_dir() else set()
         assert specs == uids
-        ours = {fact["uuid"] for one in records for fact in one.facts if "uuid" in fact}
-        assert {one.uuid for one in self.instances} == ours | self.theirs
-        for one in records:
-            for device in one.devices:
+        ours = {fact["uuid"] for record in records for fact in record.facts if "uuid" in fact}
+        assert {instance.uuid for instance in self.instances} == ours | self.theirs
+        for item in records:
+            for device in item.devices:
                 whole = faces.gpu_name(device.device) == device.device
                 assert not (whole and self.board.mig)
 
     @stateful.invariant()
     def what_was_made_by_hand_is_there(self) -> None:
-        assert self.theirs <= {one.uuid for one in self.instances}
+        assert self.theirs <= {instance.uuid for instance in self.instances}
 
     @stateful.invariant()
     def no_part_is_given_twice(self) -> None:
         held = [
-            one.edits.instance.placement if one.edits.instance else mig.Placement(0, 8)
+            device.edits.instance.placement if device.edits.instance else mig.Placement(0, 8)
             for record in self.records
-            for one in record.devices
+            for device in record.devices
         ]
-        assert not any(one.overlaps(other) for n, one in enumerate(held) for other in held[n + 1 :])
+        assert not any(
+            placement.overlaps(other) for n, placement in enumerate(held) for other in held[n + 1 :]
+        )
 
 
 TestManyClaims = ManyClaims.TestCase

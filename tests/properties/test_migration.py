@@ -60,8 +60,8 @@ def sensible(draw: st.DrawFn) -> dict[str, Any]:
 
 def _tables(value: Any) -> list[dict[str, Any]]:
     if isinstance(value, dict):
-        return [value, *(one for inner in value.values() for one in _tables(inner))]
-    return [one for inner in value for one in _tables(inner)] if isinstance(value, list) else []
+        return [value, *(table for inner in value.values() for table in _tables(inner))]
+    return [table for inner in value for table in _tables(inner)] if isinstance(value, list) else []
 
 
 def leaves(value: Any, path: str = "") -> Iterator[str]:
@@ -69,26 +69,27 @@ def leaves(value: Any, path: str = "") -> Iterator[str]:
         for key, inner in value.items():
             yield from leaves(inner, f"{path}.{key}" if path else key)
     elif isinstance(value, list) and value:
-        for at, inner in enumerate(value):
-            yield from leaves(inner, f"{path}[{at}]")
+        for index, inner in enumerate(value):
+            yield from leaves(inner, f"{path}[{index}]")
     elif path:
         yield path
 
 
 @hypothesis.given(sensible())
 def test_every_leaf_is_told_of_once_by_itself_or_by_what_it_is_in(body: dict[str, Any]) -> None:
-    found = migrate_settings.setting_findings(
+    setting_findings = migrate_settings.setting_findings(
         body, migrate_settings.SettingContext(device_plugin_config.read(body, ""))
     )
     for leaf in leaves(body):
-        told = [
-            one
-            for one in found
-            if leaf == one.path or leaf.startswith((f"{one.path}.", f"{one.path}["))
+        reported = [
+            setting_finding
+            for setting_finding in setting_findings
+            if leaf == setting_finding.path
+            or leaf.startswith((f"{setting_finding.path}.", f"{setting_finding.path}["))
         ]
-        assert len(told) == 1, leaf
+        assert len(reported) == 1, leaf
         if "madeUp" in leaf or "other" in leaf:
-            assert told[0].fate is findings.SettingFate.UNKNOWN
+            assert reported[0].fate is findings.SettingFate.UNKNOWN
 
 
 @hypothesis.given(sensible(), st.booleans(), st.booleans())
@@ -97,19 +98,19 @@ def test_a_plan_is_made_whose_offerings_can_be_read(
     scheduler: bool,  # noqa: FBT001 - drawn
     per_gpu: bool,  # noqa: FBT001 - drawn
 ) -> None:
-    found = config_files.read_configs({"old": yaml.safe_dump(body)})
-    made = plan.build_plan(found, None, plan.PlanOptions(scheduler=scheduler, per_gpu=per_gpu))
-    rules = [plan.rule_document(one) for one in made.rules]
-    assert offerings.read({"rules": rules}, "").rules == made.rules
-    assert made.replacements
+    files = config_files.read_configs({"old": yaml.safe_dump(body)})
+    created = plan.build_plan(files, None, plan.PlanOptions(scheduler=scheduler, per_gpu=per_gpu))
+    rules = [plan.rule_document(rule) for rule in created.rules]
+    assert offerings.read({"rules": rules}, "").rules == created.rules
+    assert created.replacements
 
 
 @hypothesis.given(st.integers(2, 1024), st.booleans())
 def test_any_replicas_are_as_many_shares(replicas: int, mps: bool) -> None:  # noqa: FBT001 - drawn
     block = "mps" if mps else "timeSlicing"
     body = {"sharing": {block: {"resources": [{"name": "gpu", "replicas": replicas}]}}}
-    found = config_files.read_configs({"old": yaml.safe_dump(body)})
-    (rule,) = plan.build_plan(found, None, plan.PlanOptions()).rules
+    files = config_files.read_configs({"old": yaml.safe_dump(body)})
+    (rule,) = plan.build_plan(files, None, plan.PlanOptions()).rules
     if mps:
         assert rule.faces == frozenset({faces.Kind.MPS})
         assert (rule.mpsShares, rule.timeSlices) == (min(replicas, 48), None)

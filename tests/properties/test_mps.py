@@ -28,10 +28,7 @@ def wanted(devices: int, mib: int, percentage: int, shm_gib: int) -> reconcile_p
 
 @dataclass
 class Daemon:
-    """Daemon like the real one: defaults bind servers that start later.
-
-    Sizes are shown in whole GiB.
-    """
+    """Daemon like the real one: defaults apply to later servers, sizes are shown in whole GiB."""
 
     shape: reconcile_policy.DaemonShape
     shm_bytes: int | None
@@ -94,10 +91,10 @@ class World:
 
     def step(self) -> None:
         self.now += 1
-        found = self.daemon
-        if found is not None and found.quit_at is not None and found.hangs_since is None:
-            late = self.now - found.quit_at >= reconcile_policy.GRACE_S
-            if late or not found.clients:
+        daemon = self.daemon
+        if daemon is not None and daemon.quit_at is not None and daemon.hangs_since is None:
+            late = self.now - daemon.quit_at >= reconcile_policy.GRACE_S
+            if late or not daemon.clients:
                 self.end()
         decided = reconcile_policy.decide(self.goal, self.see())
         self.last = decided
@@ -106,75 +103,75 @@ class World:
         self.act(decided.act)
 
     def see(self) -> reconcile_policy.Observed:
-        found = self.daemon
-        if found is None:
+        daemon = self.daemon
+        if daemon is None:
             wait_s = float(max(0, self.retry_at - self.now))
             return reconcile_policy.Absent(tuple(self.left), "it died", wait_s)
-        if found.hangs_since is None:
+        if daemon.hangs_since is None:
             servers: tuple[control.Server, ...] = ()
-            if found.server is not None:
-                clients = tuple(found.clients)
-                servers = (control.Server(7, "ACTIVE", found.server, clients),)
-            found.answer = control.DaemonStatus(found.defaults, servers)
-        silent_s = 0.0 if found.hangs_since is None else float(self.now - found.hangs_since)
+            if daemon.server is not None:
+                clients = tuple(daemon.clients)
+                servers = (control.Server(7, "ACTIVE", daemon.server, clients),)
+            daemon.answer = control.DaemonStatus(daemon.defaults, servers)
+        silent_s = 0.0 if daemon.hangs_since is None else float(self.now - daemon.hangs_since)
         return reconcile_policy.Running(
-            found.shape,
-            found.answer,
+            daemon.shape,
+            daemon.answer,
             silent_s,
-            tuple(found.clients),
-            dataclasses.replace(found.settled, since_s=float(self.now - found.settled_at)),
-            served=found.served,
-            shm_bytes=found.shm_bytes,
-            quit_s=None if found.quit_at is None else float(self.now - found.quit_at),
-            used_servers=frozenset({7}) if found.used else frozenset(),
+            tuple(daemon.clients),
+            dataclasses.replace(daemon.settled, since_s=float(self.now - daemon.settled_at)),
+            served=daemon.served,
+            shm_bytes=daemon.shm_bytes,
+            quit_s=None if daemon.quit_at is None else float(self.now - daemon.quit_at),
+            used_servers=frozenset({7}) if daemon.used else frozenset(),
         )
 
     def act(self, act: reconcile_policy.Act) -> None:
-        found = self.daemon
+        daemon = self.daemon
         match act:
             case "rest":
                 pass
             case "clear":
-                assert found is None
+                assert daemon is None
                 assert isinstance(self.goal, reconcile_policy.NoDaemon)
                 self.left = []
             case reconcile_policy.Start(desired):
-                assert found is None
+                assert daemon is None
                 assert not self.left
                 blank = control.Limits("100.0", ("",) * len(desired.devices))
                 shape = reconcile_policy.DaemonShape.from_desired(desired)
                 self.daemon = Daemon(shape, desired.shm_bytes, blank)
             case reconcile_policy.Limit(goal):
-                assert found is not None
-                self.limit(found, goal)
+                assert daemon is not None
+                self.limit(daemon, goal)
             case reconcile_policy.Renew(servers):
-                assert found is not None
+                assert daemon is not None
                 assert servers == (7,)
-                assert not found.clients
-                found.server = None
-                found.used = False
+                assert not daemon.clients
+                daemon.server = None
+                daemon.used = False
             case reconcile_policy.Quit():
-                assert found is not None
-                assert isinstance(self.goal, reconcile_policy.NoDaemon) or not found.clients
-                found.quit_at = self.now
+                assert daemon is not None
+                assert isinstance(self.goal, reconcile_policy.NoDaemon) or not daemon.clients
+                daemon.quit_at = self.now
             case reconcile_policy.Kill():
-                assert found is not None
-                told = found.quit_at is not None
-                assert told or not found.clients
+                assert daemon is not None
+                reported = daemon.quit_at is not None
+                assert reported or not daemon.clients
                 self.end()
 
-    def limit(self, found: Daemon, goal: reconcile_policy.DesiredDaemon) -> None:
-        if found.hangs_since is not None:
+    def limit(self, daemon: Daemon, goal: reconcile_policy.DesiredDaemon) -> None:
+        if daemon.hangs_since is not None:
             return
         desired = goal.desired
-        found.sizes = desired.pinned_memory
-        sizes = tuple(f"{size // GIB}G" for size in found.sizes)
-        found.defaults = control.Limits(f"{desired.active_thread_percentage:.1f}", sizes)
-        found.server = found.defaults if found.server else None
-        found.shm_bytes = desired.shm_bytes
-        tries = found.settled.tries + 1
-        found.settled = reconcile_policy.AppliedLimits(goal.digest, frozenset({7}), tries=tries)
-        found.settled_at = self.now
+        daemon.sizes = desired.pinned_memory
+        sizes = tuple(f"{size // GIB}G" for size in daemon.sizes)
+        daemon.defaults = control.Limits(f"{desired.active_thread_percentage:.1f}", sizes)
+        daemon.server = daemon.defaults if daemon.server else None
+        daemon.shm_bytes = desired.shm_bytes
+        tries = daemon.settled.tries + 1
+        daemon.settled = reconcile_policy.AppliedLimits(goal.digest, frozenset({7}), tries=tries)
+        daemon.settled_at = self.now
 
 
 wishes = st.builds(
@@ -233,11 +230,11 @@ def test_whatever_happened_a_wanted_daemon_comes_to_serve(
     world = lived(happened)
     settle(world, goal)
     assert world.last == reconcile_policy.Decision("rest", mps_files.State.READY, serves=True)
-    found = world.daemon
-    assert found is not None
-    assert found.shape == reconcile_policy.DaemonShape.from_desired(goal.desired)
-    assert found.defaults.percentage == f"{goal.desired.active_thread_percentage:.1f}"
-    assert (found.sizes, found.shm_bytes) == (goal.desired.pinned_memory, goal.desired.shm_bytes)
+    daemon = world.daemon
+    assert daemon is not None
+    assert daemon.shape == reconcile_policy.DaemonShape.from_desired(goal.desired)
+    assert daemon.defaults.percentage == f"{goal.desired.active_thread_percentage:.1f}"
+    assert (daemon.sizes, daemon.shm_bytes) == (goal.desired.pinned_memory, goal.desired.shm_bytes)
 
 
 @given(events)
@@ -249,7 +246,7 @@ def test_whatever_happened_an_unwanted_daemon_goes(happened: Happened) -> None:
 
 
 @given(events)
-def test_what_is_said_is_true_at_every_step(happened: Happened) -> None:
+def test_the_reported_mps_status_holds_at_every_step(happened: Happened) -> None:
     """`serves` never stands while the daemon answers otherwise; acts are checked by the world."""
     world = young()
     for event, _ in happened:

@@ -19,7 +19,7 @@ LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 labels = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)
 long_labels = st.sampled_from(["a" * 63, "9" * 63, "a-" * 31 + "a"])
 drivers = st.one_of(
-    st.lists(labels, min_size=2, max_size=4).map(".".join).filter(lambda one: len(one) <= 63),
+    st.lists(labels, min_size=2, max_size=4).map(".".join).filter(lambda name: len(name) <= 63),
     st.sampled_from(["gpu.ration.dev", "a." * 31 + "b"]),
 )
 uids = st.one_of(
@@ -44,13 +44,13 @@ def test_files_of_a_claim_stay_in_their_folders(driver: str, uid: str, request: 
     with contextlib.suppress(errors.BadInput):  # CDI takes no vendor that begins with a digit
         spec = store.SpecStore(BASE, model.cdi_kind(driver)).path(ids.ClaimUid(uid))
         assert_within(spec, BASE)
-    told = metadata_files.MetadataFiles(BASE).path(ids.ClaimUid(uid), request)
-    assert_within(told, BASE / uid)
+    path = metadata_files.MetadataFiles(BASE).path(ids.ClaimUid(uid), request)
+    assert_within(path, BASE / uid)
     assert checkpoint.require_uid(uid) == uid
 
 
 @given(hostile)
-def test_what_is_no_uid_becomes_no_path(uid: str) -> None:
+def test_an_invalid_uid_becomes_no_path(uid: str) -> None:
     if checkpoint.is_uid(uid):
         assert_within(BASE / f"{uid}.json", BASE)
         return
@@ -67,15 +67,15 @@ def test_what_is_no_uid_becomes_no_path(uid: str) -> None:
 def test_sockets_fit_their_addresses_or_are_refused(driver: str, pod: str, length: int) -> None:
     root = Path(f"/{'r' * length}")
     try:
-        found = sockets.socket_paths(root, driver, pod)
+        paths = sockets.socket_paths(root, driver, pod)
     except errors.BadInput:
         assert length > sockets.LIMIT - len("/plugins_registry/") - NAME_MAX // 4
         return
-    assert found.registration.parent == root / "plugins_registry"
-    assert found.service.is_relative_to(root / "plugins")
-    for path in (found.registration, found.service):
-        for one in (path, sockets.bind_path(path)):
-            assert len(str(one).encode()) <= sockets.LIMIT
+    assert paths.registration.parent == root / "plugins_registry"
+    assert paths.service.is_relative_to(root / "plugins")
+    for path in (paths.registration, paths.service):
+        for item in (path, sockets.bind_path(path)):
+            assert len(str(item).encode()) <= sockets.LIMIT
 
 
 @given(drivers, st.lists(labels, min_size=1, max_size=6), st.integers(0, 253), labels)

@@ -32,11 +32,11 @@ WORKLOADS = (
 
 @settings(max_examples=75)
 @given(st.lists(history.events, max_size=12))
-def test_who_remembers_places_pods_that_others_decide_about_as_who_does_not(
-    told: list[history.Event],
+def test_cached_and_uncached_placements_of_claimless_pods_are_equal(
+    history_events: list[history.Event],
 ) -> None:
     world, remembering = history.beginning(), dra_allocator.Allocator(snapshots.DECIDING)
-    for event in told:
+    for event in history_events:
         world.tell(event)
         for workload in WORKLOADS:
             answer = remembering.decide(world.view, workload)

@@ -17,7 +17,7 @@ from tests.fakes import simulated_pool
 from tests.support import allocation, snapshots
 from tests.support.builders import objects
 
-MACHINES = sorted(one.stem for one in Path("simulator/profiles").glob("*.yaml"))
+MACHINES = sorted(path.stem for path in Path("simulator/profiles").glob("*.yaml"))
 OWNER = slice_builder.Owner(allocation.NODE, "uid")
 JUDGE = snapshots.DECIDING.policy_chain
 OF = f'device.attributes["{snapshots.DRIVER}"]'
@@ -44,8 +44,11 @@ def decided(view: cluster_state.ClusterState, claim: claims.Claim) -> base.Candi
     scene = scoring.scoring_context(view, allocation.NODE, room_of(view), workload.pod)
     problem = allocation.problem(view, claim)
     spots = {spot.id: spot for spot in problem.devices}
-    found = [scene.usage(spots[one.device], one.result.consumed) for one in answer.assignments]
-    return scene.candidate(one for one in found if one is not None)
+    usages = [
+        scene.usage(spots[assignment.device], assignment.result.consumed)
+        for assignment in answer.assignments
+    ]
+    return scene.candidate(usage for usage in usages if usage is not None)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -54,27 +57,29 @@ def decided(view: cluster_state.ClusterState, claim: claims.Claim) -> base.Candi
 def test_a_set_of_gpus_is_the_best_of_all_sets(machine: str, data: st.DataObject) -> None:
     whole = [
         device["name"]
-        for one in PUBLISHED[machine]
-        for device in one["spec"].get("devices", ())
+        for entry in PUBLISHED[machine]
+        for device in entry["spec"].get("devices", ())
         if device["attributes"]["type"] == {"string": "gpu"}
     ]
     assume(whole)
     held = data.draw(st.sets(st.sampled_from(whole), max_size=len(whole) - 1))
     count = data.draw(st.integers(1, min(len(whole) - len(held), 8)))
-    taken = [snapshots.holding(f"x-{at}", "node-a", name) for at, name in enumerate(sorted(held))]
+    taken = [
+        snapshots.holding(f"x-{index}", "node-a", name) for index, name in enumerate(sorted(held))
+    ]
     view = snapshots.view(*PUBLISHED[machine], taken=taken)
     claim = objects.claim(
         "c", objects.a_request("gpu", count, WHOLE, deviceClassName=snapshots.ANY)
     )
     chosen = decided(view, claim)
     room = room_of(view)
-    idle = [at for at, card in enumerate(room.gpus) if card.mode == base.IDLE]
+    idle = [index for index, card in enumerate(room.gpus) if card.mode == base.IDLE]
     every = (
         base.Candidate(
             allocation.NODE,
             room,
-            room.without(tuple(base.Usage(at, base.WHOLE) for at in places), 1000),
-            tuple(base.Usage(at, base.WHOLE) for at in places),
+            room.without(tuple(base.Usage(index, base.WHOLE) for index in places), 1000),
+            tuple(base.Usage(index, base.WHOLE) for index in places),
         )
         for places in itertools.islice(itertools.combinations(idle, count), 3000)
     )
@@ -84,28 +89,28 @@ def test_a_set_of_gpus_is_the_best_of_all_sets(machine: str, data: st.DataObject
 @settings(max_examples=60)
 @given(
     taken=st.sets(st.integers(0, 6), max_size=3),
-    wanted=st.sampled_from(["1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb"]),
+    expected=st.sampled_from(["1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb"]),
 )
-def test_a_mig_device_is_put_at_the_best_place_of_all(taken: set[int], wanted: str) -> None:
+def test_a_mig_device_is_put_at_the_best_place_of_all(taken: set[int], expected: str) -> None:
     published = PUBLISHED["hgx-h100"]
-    devices = [d["name"] for one in published for d in one["spec"].get("devices", ())]
+    devices = [d["name"] for entry in published for d in entry["spec"].get("devices", ())]
     small = [name for name in devices if "mig-1g10gb-" in name and "me" not in name.split("-")]
-    names = [small[at] for at in sorted(taken)]
-    held = [snapshots.holding(f"x-{at}", "node-a", name) for at, name in enumerate(names)]
+    names = [small[index] for index in sorted(taken)]
+    held = [snapshots.holding(f"x-{index}", "node-a", name) for index, name in enumerate(names)]
     view = snapshots.view(*published, taken=held)
-    text = f'{OF}.type == "mig" && {OF}.profile == "{wanted}"'
+    text = f'{OF}.type == "mig" && {OF}.profile == "{expected}"'
     claim = objects.claim("c", objects.a_request("m", 1, text, deviceClassName=snapshots.ANY))
     chosen = decided(view, claim)
     room = room_of(view)
     every = [
-        base.Usage(at, base.MIG, mask=part.mask)
-        for at, card in enumerate(room.gpus)
+        base.Usage(index, base.MIG, mask=part.mask)
+        for index, card in enumerate(room.gpus)
         if card.mode in {base.IDLE, base.MIG}
         for part in card.model.placements
-        if part.profile == wanted and part.mask & card.free_slices == part.mask
+        if part.profile == expected and part.mask & card.free_slices == part.mask
     ]
     best = max(
-        JUDGE.scores(base.Candidate(allocation.NODE, room, room.without((one,), 1000), (one,)))
-        for one in every
+        JUDGE.scores(base.Candidate(allocation.NODE, room, room.without((usage,), 1000), (usage,)))
+        for usage in every
     )
     assert JUDGE.scores(chosen) == best

@@ -24,52 +24,60 @@ TWINS = ("node-a", "node-c", "node-d", "node-e")
 def families(draw: st.DrawFn) -> list[drawing.Raw]:
     """Nodes that publish the same, but for names, and one that may publish anything."""
     text = json.dumps(draw(drawing.slices_of(TWINS[0])))
-    found = [one for name in TWINS for one in json.loads(text.replace(TWINS[0], name))]
-    return [*found, *draw(drawing.slices_of("node-b")), *draw(drawing.fabrics())]
+    results = [load for name in TWINS for load in json.loads(text.replace(TWINS[0], name))]
+    return [*results, *draw(drawing.slices_of("node-b")), *draw(drawing.fabrics())]
 
 
 def answer_of(
     view: snapshot.Snapshot,
     name: str,
     asking: allocator_types.Workload,
-    told: node_result.SignatureResults | None,
+    signature_results: node_result.SignatureResults | None,
 ) -> object:
     """All that counts for which node is best, and why it is not."""
     wants = allocator_requests.parse_requests(view, asking.open_claims)
     assert not isinstance(wants, allocator_types.Unschedulable)
     if node_signature.depends_on_uuids(view, asking.open_claims, wants):
-        told = None
+        signature_results = None
     rules = snapshots.DECIDING.rules.for_workload(view, asking)
-    node = next(one for one in view.nodes.values() if one.name == name)
+    node = next(node for node in view.nodes.values() if node.name == name)
     question = node_result.NodeQuery(
         view, node_capacity.NodeCapacityCache(), asking, wants, snapshots.DECIDING, rules
     )
-    found = node_result.evaluate(question, node, told)
-    if not isinstance(found, node_result.Fit):
-        return found
-    one = found.candidate
-    return found.rank_key, one.usages, one.before.gpus, one.after.gpus, found.steps
+    evaluated = node_result.evaluate(question, node, signature_results)
+    if not isinstance(evaluated, node_result.Fit):
+        return evaluated
+    candidate = evaluated.candidate
+    return (
+        evaluated.rank_key,
+        candidate.usages,
+        candidate.before.gpus,
+        candidate.after.gpus,
+        evaluated.steps,
+    )
 
 
 @settings(max_examples=150)
 @given(families(), st.tuples(*map(drawing.workloads, range(4))), drawing.workloads(9))
-def test_what_a_node_borrows_it_would_answer_itself(
+def test_a_borrowed_result_equals_the_nodes_own(
     published: list[drawing.Raw],
-    before: Sequence[allocator_types.Workload],
+    earlier: Sequence[allocator_types.Workload],
     asking: allocator_types.Workload,
 ) -> None:
     view = snapshots.view(*published)
-    for workload in before:
+    for workload in earlier:
         answer = dra_allocator.allocate(view, workload, snapshots.DECIDING)
         if isinstance(answer, allocator_types.Placement):
             drawing.put(view, drawing.written(view, workload, answer))
-    told = node_result.SignatureResults()
+    signature_results = node_result.SignatureResults()
     for name in view.nodes:
-        assert answer_of(view, name, asking, told) == answer_of(view, name, asking, None)
+        assert answer_of(view, name, asking, signature_results) == answer_of(
+            view, name, asking, None
+        )
 
 
-def test_of_nodes_that_are_alike_one_is_asked_and_the_best_itself() -> None:
-    devices = [objects.a_device(f"gpu-{at}") for at in range(2)]
+def test_one_of_equivalent_nodes_and_the_best_node_are_evaluated() -> None:
+    devices = [objects.a_device(f"gpu-{index}") for index in range(2)]
     view = snapshots.view(*(objects.a_slice(name, devices) for name in TWINS))
     claim = objects.claim("asking", objects.a_request(count=2))
     asking = allocator_types.Workload(objects.pod("asking", claim.name), (claim,))

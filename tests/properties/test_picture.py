@@ -10,10 +10,10 @@ from tests.properties import drawing, history
 @settings(max_examples=150)
 @given(st.lists(st.tuples(history.events, st.booleans()), min_size=5, max_size=40))
 def test_the_picture_is_that_of_what_there_is_whatever_came_before(
-    told: list[tuple[history.Event, bool]],
+    history_events: list[tuple[history.Event, bool]],
 ) -> None:
     world = history.beginning()
-    for event, looked_at in told:
+    for event, looked_at in history_events:
         world.tell(event)
         if looked_at:
             drawing.shown(world.view)
@@ -22,17 +22,22 @@ def test_the_picture_is_that_of_what_there_is_whatever_came_before(
 
 @settings(max_examples=75)
 @given(st.lists(history.events, max_size=15), st.randoms(use_true_random=False))
-def test_the_order_of_changes_leaves_no_trace(told: list[history.Event], chance: object) -> None:
+def test_the_order_of_changes_leaves_no_trace(
+    history_events: list[history.Event], chance: object
+) -> None:
     """Apply only the last change of each object, in another order."""
     world = history.beginning()
-    for event in told:
+    for event in history_events:
         world.tell(event)
     puts = [
-        history.Put(kind, key, one)
-        for kind, found in world.there.items()
-        for key, one in found.items()
+        history.Put(kind, key, entry)
+        for kind, result in world.there.items()
+        for key, entry in result.items()
     ]
-    last: list[history.Event] = [*puts, *(history.Flight(one) for one in world.flying.values())]
+    last: list[history.Event] = [
+        *puts,
+        *(history.Flight(in_flight) for in_flight in world.flying.values()),
+    ]
     chance.shuffle(last)  # type: ignore[attr-defined]
     other = history.World()
     for event in last:
@@ -42,15 +47,17 @@ def test_the_order_of_changes_leaves_no_trace(told: list[history.Event], chance:
 
 @settings(max_examples=75)
 @given(st.lists(history.events, max_size=15))
-def test_a_mark_tells_every_node_of_which_something_changed(told: list[history.Event]) -> None:
+def test_a_mark_tells_every_node_of_which_something_changed(
+    history_events: list[history.Event],
+) -> None:
     world = history.beginning()
-    for event in told:
-        mark, before = world.view.revision, of_nodes(world)
+    for event in history_events:
+        mark, previous = world.view.revision, of_nodes(world)
         world.tell(event)
-        found = world.view.changed_since(mark)
+        changed_value = world.view.changed_since(mark)
         after = of_nodes(world)
-        changed = {name for name in before | after if before.get(name) != after.get(name)}
-        assert found is None or changed <= {*found[1]}
+        changed = {name for name in previous | after if previous.get(name) != after.get(name)}
+        assert changed_value is None or changed <= {*changed_value[1]}
 
 
 def of_nodes(world: history.World) -> dict[str, object]:
@@ -63,12 +70,12 @@ def of_nodes(world: history.World) -> dict[str, object]:
             view.usage.get(name),
             [
                 (
-                    one.slices,
-                    one.problem,
-                    dict(view.remaining_counters(one.pool)),
-                    held(world, one.pool.name),
+                    reachable_pool.slices,
+                    reachable_pool.problem,
+                    dict(view.remaining_counters(reachable_pool.pool)),
+                    held(world, reachable_pool.pool.name),
                 )
-                for one in view.reachable_pools(name)
+                for reachable_pool in view.reachable_pools(name)
             ],
             rest,
         )

@@ -16,7 +16,9 @@ def test_the_watts_of_claims_add_up_to_no_more_than_their_gpu_draws(
 ) -> None:
     watts = drawn / 1000
     busy = {who: did for who, (did, _) in parts.items()}
-    found = power.attribute_power(watts, busy, {who: had for who, (_, had) in parts.items()})
-    assert sum(found.values()) <= watts * (1 + 1e-9)
-    assert all(one >= 0 for one in found.values())
-    assert found.keys() <= parts.keys()
+    attribute_power = power.attribute_power(
+        watts, busy, {who: had for who, (_, had) in parts.items()}
+    )
+    assert sum(attribute_power.values()) <= watts * (1 + 1e-9)
+    assert all(value >= 0 for value in attribute_power.values())
+    assert attribute_power.keys() <= parts.keys()

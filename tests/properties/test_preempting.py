@@ -23,43 +23,43 @@ BLOCK = 50
 def check(world: ruled.World, most: int = ENOUGH) -> str:
     """Return what came of it."""
     view = world.view
-    before, mark = drawing.shown(view), view.revision
-    found = planning.make_plan(world.ask, world.right, world.book, step_budget.StepBudget(most))
-    assert (drawing.shown(view), view.revision) == (before, mark)
+    previous, mark = drawing.shown(view), view.revision
+    plan = planning.make_plan(world.ask, world.right, world.book, step_budget.StepBudget(most))
+    assert (drawing.shown(view), view.revision) == (previous, mark)
     best = ruled.least(world)
-    if isinstance(found, preemption_types.NoPlan):
-        assert best is None or found.reason is preemption_types.NoPlanReason.BUDGET_EXCEEDED
+    if isinstance(plan, preemption_types.NoPlan):
+        assert best is None or plan.reason is preemption_types.NoPlanReason.BUDGET_EXCEEDED
         assert most < ENOUGH or best is None
         return "no plan"
-    parties = [one.victim.pods for one in found.victims]
+    parties = [victim.victim.pods for victim in plan.victims]
     assert ruled.is_legal(world, parties)
     assert ruled.does(world, parties)
-    for one in parties:
-        assert not ruled.does(world, [other for other in parties if other is not one])
-    assert found.cost == ruled.cost(world, parties)
+    for party in parties:
+        assert not ruled.does(world, [other for other in parties if other is not party])
+    assert plan.cost == ruled.cost(world, parties)
     assert best is not None
-    assert found.cost == best or not found.is_optimal
-    assert found.is_optimal or most < ENOUGH
-    names = [seat.workload.pod.name for seat in found.members]
-    assert names == [one.pod.name for one in world.members]
+    assert plan.cost == best or not plan.is_optimal
+    assert plan.is_optimal or most < ENOUGH
+    names = [seat.workload.pod.name for seat in plan.members]
+    assert names == [member.pod.name for member in world.members]
     return f"{len(parties)} leave"
 
 
 @pytest.mark.parametrize("block", range(7))
 def test_a_plan_for_a_pod_is_the_cheapest_that_the_law_allows(block: int) -> None:
-    found = Counter(check(ruled.world(block * BLOCK + at)) for at in range(BLOCK))
-    assert found["1 leave"] + found["2 leave"] >= BLOCK / 5, found
+    checks = Counter(check(ruled.world(block * BLOCK + index)) for index in range(BLOCK))
+    assert checks["1 leave"] + checks["2 leave"] >= BLOCK / 5, checks
 
 
 @pytest.mark.parametrize("block", range(3))
 def test_a_plan_for_a_gang_is_the_cheapest_that_the_law_allows(block: int) -> None:
-    found = Counter(check(ruled.world(block * BLOCK + at, gang=True)) for at in range(BLOCK))
-    assert found["1 leave"] + found["2 leave"] >= BLOCK / 5, found
+    checks = Counter(check(ruled.world(block * BLOCK + index, gang=True)) for index in range(BLOCK))
+    assert checks["1 leave"] + checks["2 leave"] >= BLOCK / 5, checks
 
 
 @settings(max_examples=50)
 @given(ruled.ruled())
-def test_so_it_is_with_whatever_can_be_asked(world: ruled.World) -> None:
+def test_the_preemption_invariants_hold_for_any_request(world: ruled.World) -> None:
     check(world)
 
 
@@ -82,10 +82,10 @@ def test_a_planner_that_remembers_plans_as_a_new_one(seed: int, ended: list[int]
     planner = planning.Planner(snapshots.DECIDING)
     for number in [*ended, 0]:
         for members in ([world.there.asked], world.members):
-            ask = preemption_types.PreemptionRequest(view, members, snapshots.DECIDING)
+            answer = preemption_types.PreemptionRequest(view, members, snapshots.DECIDING)
             fresh = replace(world, members=members)
-            mine = planner.plan(ask, world.right, book, step_budget.StepBudget(ENOUGH))
-            anew = replace(ask, view=fresh.view)
+            mine = planner.plan(answer, world.right, book, step_budget.StepBudget(ENOUGH))
+            anew = replace(answer, view=fresh.view)
             new = planning.make_plan(anew, world.right, fresh.book, step_budget.StepBudget(ENOUGH))
             assert told(mine) == told(new)
         keys = sorted(world.there.known)
@@ -96,38 +96,45 @@ def test_a_planner_that_remembers_plans_as_a_new_one(seed: int, ended: list[int]
             book.set_pod(key, None)
 
 
-def told(found: preemption_types.Plan | preemption_types.NoPlan) -> object:
+def told(result: preemption_types.Plan | preemption_types.NoPlan) -> object:
     """All of an answer but which objects it is made of."""
-    if isinstance(found, preemption_types.NoPlan):
-        return found.reason, dict(found.ineligible), found.victim_count
-    where = [(one.placement.node, one.placement.assignments) for one in found.members]
-    return found.pods, found.cost, found.is_optimal, where
+    if isinstance(result, preemption_types.NoPlan):
+        return result.reason, dict(result.ineligible), result.victim_count
+    location = [(member.placement.node, member.placement.assignments) for member in result.members]
+    return result.pods, result.cost, result.is_optimal, location
 
 
 @settings(max_examples=100)
 @given(st.integers(0, 1 << 30), st.sampled_from(["pod", "gang"]), st.integers(0, 6))
-def test_what_is_kept_for_who_waits_is_free_soonest(seed: int, kind: str, odd: int) -> None:
+def test_devices_reserved_for_the_head_of_line_are_free_soonest(
+    seed: int, kind: str, odd: int
+) -> None:
     """Held against looking at every moment at which a pod ends."""
     world = ruled.world(seed, gang=kind == "gang")
-    for at, (key, pod) in enumerate(sorted(world.there.known.items())):
-        most = None if at == odd else 600.0 * (1 + (seed >> at) % 13)
+    for index, (key, pod) in enumerate(sorted(world.there.known.items())):
+        most = None if index == odd else 600.0 * (1 + (seed >> index) % 13)
         world.there.known[key] = replace(pod, max_runtime_s=most)
     units = world.book.all_victims(world.view).values()
-    people = [one for unit in units for one in unit.pods]
-    found = earliest_start.find_earliest_start(
+    people = [pod for unit in units for pod in unit.pods]
+    planned_start = earliest_start.find_earliest_start(
         world.ask, people, ruled.NOW, step_budget.StepBudget(ENOUGH)
     )
-    mine = [one for one in people if not ruled.stays(one.pod)]
-    ends = {one.key: earliest_start.latest_end(one.pod, ruled.NOW) for one in mine}
-    moments = sorted({ruled.NOW, *(one for one in ends.values() if one is not None)})
-    first = next((one for one in moments if ruled.does(world, gone_by(mine, ends, one))), None)
+    mine = [person for person in people if not ruled.stays(person.pod)]
+    ends = {
+        device_holder.key: earliest_start.latest_end(device_holder.pod, ruled.NOW)
+        for device_holder in mine
+    }
+    moments = sorted({ruled.NOW, *(end for end in ends.values() if end is not None)})
+    first = next(
+        (moment for moment in moments if ruled.does(world, gone_by(mine, ends, moment))), None
+    )
     if first is None:
-        assert found is None or found.start is None
-        assert (found is not None) == ruled.does(world, [mine])
+        assert planned_start is None or planned_start.start is None
+        assert (planned_start is not None) == ruled.does(world, [mine])
         return
-    assert found is not None
-    assert found.start == first
-    assert not found.waits_for
+    assert planned_start is not None
+    assert planned_start.start == first
+    assert not planned_start.waits_for
 
 
 def gone_by(
@@ -136,4 +143,6 @@ def gone_by(
     moment: dt.datetime,
 ) -> list[list[holders.DeviceHolder]]:
     """Return who has ended then."""
-    return [[one for one in people if (end := ends[one.key]) is not None and end <= moment]]
+    return [
+        [person for person in people if (end := ends[person.key]) is not None and end <= moment]
+    ]

@@ -1,7 +1,4 @@
-"""Tests of what a quarantine never does.
-
-Whatever a GPU goes through and whenever the plugin restarts.
-"""
+"""Tests of the invariants of a quarantine, across any faults of a GPU and plugin restarts."""
 
 import tempfile
 from pathlib import Path
@@ -32,7 +29,7 @@ class Model:
     def look(self, now: float, *, ill: bool) -> None:
         if self.ill and not ill:
             self.ends.append(now)
-            recent = [at for at in self.ends if now - at < rules.WINDOW_S]
+            recent = [end for end in self.ends if now - end < rules.WINDOW_S]
             self.out = self.out or len(recent) >= rules.FAILURE_LIMIT
         self.ill = ill
 

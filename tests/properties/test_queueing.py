@@ -23,15 +23,15 @@ counts = st.one_of(st.none(), st.integers(0, 12))
 @st.composite
 def forests(draw: st.DrawFn) -> list[queues.Queue]:
     """Trees of a few queues, by number; a parent never has more than three children."""
-    made: list[queues.Queue] = []
+    created: list[queues.Queue] = []
     children: dict[str, int] = {}
     for number in range(draw(st.integers(_FEWEST, _MOST))):
-        open_ = ["", *(one.name for one in made)]
+        open_ = ["", *(item.name for item in created)]
         parent = draw(st.sampled_from([n for n in open_ if children.get(n, 0) < _BRANCHES]))
         children[parent] = children.get(parent, 0) + 1
         due = draw(counts)
         more = draw(counts)
-        made.append(
+        created.append(
             queue(
                 f"q{number}",
                 parent,
@@ -41,15 +41,15 @@ def forests(draw: st.DrawFn) -> list[queues.Queue]:
                 borrowing=draw(st.booleans()),
             )
         )
-    return made
+    return created
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[tree.QueueTree, dict[str, Fraction]]:
     """A tree, and what its leaves want, as shares of the fleet."""
-    made = tree.build_tree(draw(forests()))
-    wanted = {leaf: Fraction(draw(st.integers(0, 40)), 2 * GPUS) for leaf in made.leaves}
-    return made, wanted
+    queue_tree = tree.build_tree(draw(forests()))
+    expected = {leaf: Fraction(draw(st.integers(0, 40)), 2 * GPUS) for leaf in queue_tree.leaves}
+    return queue_tree, expected
 
 
 def among(
@@ -78,40 +78,40 @@ def _subsets(names: list[str]) -> Iterator[tuple[str, ...]]:
         yield from itertools.combinations(names, size)
 
 
-def by_trying(made: tree.QueueTree, wanted: Mapping[str, Fraction]) -> dict[str, Fraction]:
+def by_trying(queue_tree: tree.QueueTree, expected: Mapping[str, Fraction]) -> dict[str, Fraction]:
     """Fair shares from the top down."""
 
-    def share(of: queues.Amounts) -> Fraction | None:
-        return None if of.gpus is None else Fraction(of.gpus, 1000 * GPUS)
+    def share(amounts: queues.Amounts) -> Fraction | None:
+        return None if amounts.gpus is None else Fraction(amounts.gpus, 1000 * GPUS)
 
-    def limit(of: queues.Queue) -> Fraction:
-        bounds = [share(of.limit), None if of.borrowing else share(of.deserved)]
-        return min([Fraction(99), *(one for one in bounds if one is not None)])
+    def limit(source: queues.Queue) -> Fraction:
+        bounds = [share(source.limit), None if source.borrowing else share(source.deserved)]
+        return min([Fraction(99), *(bound for bound in bounds if bound is not None)])
 
     def due(name: str) -> Fraction:
-        below = sum((due(child) for child in made.children.get(name, ())), NONE)
-        return max(share(made.accepted[name].deserved) or NONE, below)
+        below = sum((due(child) for child in queue_tree.children.get(name, ())), NONE)
+        return max(share(queue_tree.accepted[name].deserved) or NONE, below)
 
     def most(name: str) -> Fraction:
-        below = sum((most(child) for child in made.children.get(name, ())), NONE)
-        return min(wanted.get(name, NONE) + below, limit(made.accepted[name]))
+        below = sum((most(child) for child in queue_tree.children.get(name, ())), NONE)
+        return min(expected.get(name, NONE) + below, limit(queue_tree.accepted[name]))
 
-    found: dict[str, Fraction] = {}
+    fractions: dict[str, Fraction] = {}
 
     def give(parent: str | None, amount: Fraction) -> None:
-        names = [*made.children.get(parent, ())]
+        names = [*queue_tree.children.get(parent, ())]
         floor = {name: min(most(name), due(name)) for name in names}
         first = among(names, {name: due(name) for name in names}, floor, amount)
         left = amount - sum(first.values(), NONE)
-        weights = {name: Fraction(made.accepted[name].weight) for name in names}
+        weights = {name: Fraction(queue_tree.accepted[name].weight) for name in names}
         rooms = {name: most(name) - first[name] for name in names}
         more = among(names, weights, rooms, left)
         for name in names:
-            found[name] = first[name] + more[name]
-            give(name, found[name])
+            fractions[name] = first[name] + more[name]
+            give(name, fractions[name])
 
     give(None, ALL)
-    return found
+    return fractions
 
 
 @settings(max_examples=200)
@@ -119,8 +119,8 @@ def by_trying(made: tree.QueueTree, wanted: Mapping[str, Fraction]) -> dict[str,
 def test_fair_shares_are_those_that_trying_every_case_finds(
     case: tuple[tree.QueueTree, dict[str, Fraction]],
 ) -> None:
-    made, wanted = case
-    assert fair_share.fair_shares(made, FLEET, wanted) == by_trying(made, wanted)
+    queue_tree, expected = case
+    assert fair_share.fair_shares(queue_tree, FLEET, expected) == by_trying(queue_tree, expected)
 
 
 @settings(max_examples=200)
@@ -128,21 +128,21 @@ def test_fair_shares_are_those_that_trying_every_case_finds(
 def test_shares_are_within_the_fleet_demand_and_limits_and_no_less_than_deserved(
     case: tuple[tree.QueueTree, dict[str, Fraction]],
 ) -> None:
-    made, wanted = case
-    found = fair_share.fair_shares(made, FLEET, wanted)
-    caps = fair_share.limit_shares(made, FLEET)
-    floors = fair_share.deserved_shares(made, FLEET)
-    tops = made.children[None]
-    assert sum(found[name] for name in tops) <= ALL
-    feasible = sum(floors[name] for name in tops) <= ALL
-    for name, share in found.items():
-        below = [found[child] for child in made.children.get(name, ())]
+    queue_tree, expected = case
+    fractions = fair_share.fair_shares(queue_tree, FLEET, expected)
+    caps = fair_share.limit_shares(queue_tree, FLEET)
+    floors = fair_share.deserved_shares(queue_tree, FLEET)
+    highest = queue_tree.children[None]
+    assert sum(fractions[name] for name in highest) <= ALL
+    feasible = sum(floors[name] for name in highest) <= ALL
+    for name, share in fractions.items():
+        below = [fractions[child] for child in queue_tree.children.get(name, ())]
         assert not below or sum(below) == share
         assert share <= caps.get(name, share)
         if not below:
-            assert share <= wanted.get(name, NONE)
-            path = made.path(name)
-            reach = min([wanted.get(name, NONE), *(caps[n] for n in path if n in caps)])
+            assert share <= expected.get(name, NONE)
+            path = queue_tree.path(name)
+            reach = min([expected.get(name, NONE), *(caps[n] for n in path if n in caps)])
             assert not feasible or share >= min(reach, floors[name])
 
 
@@ -151,36 +151,41 @@ def test_shares_are_within_the_fleet_demand_and_limits_and_no_less_than_deserved
 def test_shares_of_whole_gpus_are_the_same_by_amounts(
     case: tuple[tree.QueueTree, dict[str, Fraction]],
 ) -> None:
-    made, wanted = case
-    asked = {name: some(float(share * GPUS)) for name, share in wanted.items()}
-    assert fair_share.fair_shares_of_amounts(made, FLEET, asked) == fair_share.fair_shares(
-        made, FLEET, wanted
+    queue_tree, expected = case
+    amounts = {name: some(float(share * GPUS)) for name, share in expected.items()}
+    assert fair_share.fair_shares_of_amounts(queue_tree, FLEET, amounts) == fair_share.fair_shares(
+        queue_tree, FLEET, expected
     )
 
 
 @settings(max_examples=100)
 @given(cases(), st.data())
-def test_of_two_siblings_who_used_more_in_the_past_has_no_more_now(
+def test_the_sibling_with_more_past_usage_gets_no_more_now(
     case: tuple[tree.QueueTree, dict[str, Fraction]], data: st.DataObject
 ) -> None:
-    made, wanted = case
-    past = {name: Fraction(data.draw(st.integers(0, 16)), GPUS) for name in made.accepted if name}
-    found = fair_share.fair_shares(made, FLEET, wanted, past)
-    caps, floors = fair_share.limit_shares(made, FLEET), fair_share.deserved_shares(made, FLEET)
-    assert sum(found[name] for name in made.children[None]) <= ALL
-    for one, other in itertools.permutations(made.leaves, 2):
-        mine, theirs = made.accepted[one], made.accepted[other]
-        alike = mine.weight == theirs.weight and floors[one] == floors[other] == NONE
-        alike = alike and mine.parent == theirs.parent and not {one, other} & caps.keys()
-        alike = alike and wanted[one] == wanted[other] and one in past and other in past
-        if alike and past[one] >= past[other]:
-            assert found[one] <= found[other]
+    queue_tree, expected = case
+    past = {
+        name: Fraction(data.draw(st.integers(0, 16)), GPUS) for name in queue_tree.accepted if name
+    }
+    fractions = fair_share.fair_shares(queue_tree, FLEET, expected, past)
+    caps, floors = (
+        fair_share.limit_shares(queue_tree, FLEET),
+        fair_share.deserved_shares(queue_tree, FLEET),
+    )
+    assert sum(fractions[name] for name in queue_tree.children[None]) <= ALL
+    for name, other in itertools.permutations(queue_tree.leaves, 2):
+        mine, theirs = queue_tree.accepted[name], queue_tree.accepted[other]
+        alike = mine.weight == theirs.weight and floors[name] == floors[other] == NONE
+        alike = alike and mine.parent == theirs.parent and not {name, other} & caps.keys()
+        alike = alike and expected[name] == expected[other] and name in past and other in past
+        if alike and past[name] >= past[other]:
+            assert fractions[name] <= fractions[other]
 
 
 @st.composite
 def crowds(draw: st.DrawFn) -> tuple[list[queues.Queue], list[order.PendingEntry]]:
-    found = draw(forests())
-    leaves = tree.build_tree(found).leaves
+    results = draw(forests())
+    leaves = tree.build_tree(results).leaves
     waiting = [
         a_workload(
             f"w{number}",
@@ -191,19 +196,19 @@ def crowds(draw: st.DrawFn) -> tuple[list[queues.Queue], list[order.PendingEntry
         )
         for number in range(draw(st.integers(0, 12)))
     ]
-    return found, waiting
+    return results, waiting
 
 
 def given_out(
-    found: list[queues.Queue], waiting: list[order.PendingEntry], takes: set[str]
+    results: list[queues.Queue], waiting: list[order.PendingEntry], takes: set[str]
 ) -> list[str]:
     """The order, when those that are named take what they ask on their turn."""
-    made = an_engine(GPUS, *found)
+    queue_engine = an_engine(GPUS, *results)
     served = []
-    for one in made.schedule_order(waiting, NOON):
-        served.append(str(one.key))
-        if one.key in takes:
-            made.charge(one.key, one.queue, one.requested)
+    for pending_entry in queue_engine.schedule_order(waiting, NOON):
+        served.append(str(pending_entry.key))
+        if pending_entry.key in takes:
+            queue_engine.charge(pending_entry.key, pending_entry.queue, pending_entry.requested)
     return served
 
 
@@ -212,13 +217,13 @@ def given_out(
 def test_the_order_is_total_and_depends_on_nothing_but_what_waits(
     crowd: tuple[list[queues.Queue], list[order.PendingEntry]], data: st.DataObject
 ) -> None:
-    found, waiting = crowd
-    names = [str(one.key) for one in waiting]
+    results, waiting = crowd
+    names = [str(pending_entry.key) for pending_entry in waiting]
     takes = set(data.draw(st.lists(st.sampled_from(names), unique=True))) if names else set()
-    one = given_out(found, waiting, takes)
-    assert sorted(one) == sorted(names)
+    texts = given_out(results, waiting, takes)
+    assert sorted(texts) == sorted(names)
     shuffled = data.draw(st.permutations(waiting))
-    assert given_out(data.draw(st.permutations(found)), shuffled, takes) == one
+    assert given_out(data.draw(st.permutations(results)), shuffled, takes) == texts
 
 
 @settings(max_examples=50)
@@ -226,13 +231,20 @@ def test_the_order_is_total_and_depends_on_nothing_but_what_waits(
 def test_the_order_if_each_got_what_it_asks_is_told_without_a_trace(
     crowd: tuple[list[queues.Queue], list[order.PendingEntry]],
 ) -> None:
-    found, waiting = crowd
-    made = an_engine(GPUS, *found)
+    results, waiting = crowd
+    queue_engine = an_engine(GPUS, *results)
     for _ in range(2):
-        asked = [str(one.key) for one in made.hypothetical_order(waiting, NOON)]
-        assert asked == given_out(found, waiting, {*asked})
-    assert all(made.usage(name) == queue_resources.ZERO for name in made.tree.accepted)
-    assert all(made.last_starvation_start(name) is None for name in made.tree.accepted)
+        requested = [
+            str(pending_entry.key)
+            for pending_entry in queue_engine.hypothetical_order(waiting, NOON)
+        ]
+        assert requested == given_out(results, waiting, {*requested})
+    assert all(
+        queue_engine.usage(name) == queue_resources.ZERO for name in queue_engine.tree.accepted
+    )
+    assert all(
+        queue_engine.last_starvation_start(name) is None for name in queue_engine.tree.accepted
+    )
 
 
 @settings(max_examples=100)
@@ -240,64 +252,64 @@ def test_the_order_if_each_got_what_it_asks_is_told_without_a_trace(
 def test_the_next_is_who_would_be_first_of_a_line_made_anew(
     crowd: tuple[list[queues.Queue], list[order.PendingEntry]], data: st.DataObject
 ) -> None:
-    found, waiting = crowd
-    kept, fresh = an_engine(GPUS, *found), an_engine(GPUS, *found)
-    line = kept.schedule_order(waiting, NOON)
+    results, waiting = crowd
+    queue_engine, fresh = an_engine(GPUS, *results), an_engine(GPUS, *results)
+    line = queue_engine.schedule_order(waiting, NOON)
     left = [*waiting]
     while left:
-        one = next(line)
+        pending_entry = next(line)
         again = next(fresh.schedule_order(left, NOON))
-        assert one == again
-        left.remove(one)
-        for made in (kept, fresh):
-            made.charge(one.key, one.queue, one.requested)
+        assert pending_entry == again
+        left.remove(pending_entry)
+        for engine in (queue_engine, fresh):
+            engine.charge(pending_entry.key, pending_entry.queue, pending_entry.requested)
         if data.draw(st.booleans()):
-            for made in (kept, fresh):
-                made.charge(one.key, one.queue, None)
+            for engine in (queue_engine, fresh):
+                engine.charge(pending_entry.key, pending_entry.queue, None)
     assert next(line, None) is None
 
 
 @settings(max_examples=100)
 @given(forests(), st.data())
-def test_what_queues_have_is_the_sum_of_their_claims_after_any_sequence(
-    found: list[queues.Queue], data: st.DataObject
+def test_queue_usage_equals_the_sum_of_its_claims_after_any_sequence(
+    drawn_queues: list[queues.Queue], data: st.DataObject
 ) -> None:
-    made = an_engine(GPUS, *found)
+    queue_engine = an_engine(GPUS, *drawn_queues)
     charges: dict[int, tuple[str, queue_resources.Amounts]] = {}
-    names = ["", *(one.name for one in found)]
+    names = ["", *(item.name for item in drawn_queues)]
     for _ in range(data.draw(st.integers(1, 12))):
         match data.draw(st.sampled_from(["charge", "charge", "free", "queue"])):
             case "charge":
                 claim, leaf = data.draw(st.integers(0, 3)), data.draw(st.sampled_from(names))
                 charges[claim] = leaf, some(data.draw(st.integers(0, 4)), "T4")
-                made.charge(claim, *charges[claim])
+                queue_engine.charge(claim, *charges[claim])
             case "free":
                 claim = data.draw(st.integers(0, 3))
                 charges.pop(claim, None)
-                made.charge(claim, "", None)
+                queue_engine.charge(claim, "", None)
             case _:
-                one = data.draw(st.sampled_from(found))
+                draw = data.draw(st.sampled_from(drawn_queues))
                 gone = data.draw(st.booleans())
-                made.set_queue(one.name, None if gone else one)
-    for name in made.tree.accepted:
-        mine = [taken for leaf, taken in charges.values() if name in made.tree.path(leaf)]
-        assert made.usage(name) == queue_resources.sum_amounts(mine)
+                queue_engine.set_queue(draw.name, None if gone else draw)
+    for name in queue_engine.tree.accepted:
+        mine = [taken for leaf, taken in charges.values() if name in queue_engine.tree.path(leaf)]
+        assert queue_engine.usage(name) == queue_resources.sum_amounts(mine)
 
 
 @settings(max_examples=100)
 @given(forests(), st.data())
-def test_nobody_exceeds_a_limit_by_what_may_be_placed(
-    found: list[queues.Queue], data: st.DataObject
+def test_admitted_workloads_never_exceed_a_limit(
+    drawn_queues: list[queues.Queue], data: st.DataObject
 ) -> None:
-    made = an_engine(GPUS, *found)
+    queue_engine = an_engine(GPUS, *drawn_queues)
     for number in range(data.draw(st.integers(0, 20))):
-        leaf = data.draw(st.sampled_from(made.tree.leaves))
-        asked = some(data.draw(st.integers(1, 8)) / 2)
-        if made.exceeded_limit(leaf, asked) is None:
-            made.charge(number, leaf, asked)
-    for name, one in made.tree.accepted.items():
-        bounds = [one.limit.gpus, None if one.borrowing else one.deserved.gpus]
-        assert all(made.usage(name).gpus <= most for most in bounds if most is not None)
+        leaf = data.draw(st.sampled_from(queue_engine.tree.leaves))
+        amounts = some(data.draw(st.integers(1, 8)) / 2)
+        if queue_engine.exceeded_limit(leaf, amounts) is None:
+            queue_engine.charge(number, leaf, amounts)
+    for name, item in queue_engine.tree.accepted.items():
+        bounds = [item.limit.gpus, None if item.borrowing else item.deserved.gpus]
+        assert all(queue_engine.usage(name).gpus <= most for most in bounds if most is not None)
 
 
 @settings(max_examples=100)
@@ -305,23 +317,26 @@ def test_nobody_exceeds_a_limit_by_what_may_be_placed(
 def test_an_omitted_queue_leaves_the_tree_as_if_it_did_not_exist(
     drawn: list[tuple[int | None, int | None]],
 ) -> None:
-    found = [
+    results = [
         queue(f"q{number}", f"q{parent}" if parent is not None else "", deserved=due)
         for number, (parent, due) in enumerate(drawn)
     ]
-    made = tree.build_tree(found)
-    again = tree.build_tree([one for one in found if one.name not in made.faults])
+    queue_tree = tree.build_tree(results)
+    again = tree.build_tree([result for result in results if result.name not in queue_tree.faults])
     assert not again.faults
     assert (again.accepted, again.children, again.deserved) == (
-        made.accepted,
-        made.children,
-        made.deserved,
+        queue_tree.accepted,
+        queue_tree.children,
+        queue_tree.deserved,
     )
-    assert made.accepted.keys() | made.faults.keys() == {"", *(one.name for one in found)}
+    assert queue_tree.accepted.keys() | queue_tree.faults.keys() == {
+        "",
+        *(result.name for result in results),
+    }
 
 
 def test_a_reference_that_tries_every_case_knows_who_is_full() -> None:
     weights = {"a": Fraction(1), "b": Fraction(3)}
-    found = among(["a", "b"], weights, {"a": ALL, "b": Fraction(1, 4)}, ALL)
-    assert found == {"a": Fraction(3, 4), "b": Fraction(1, 4)}
+    fractions = among(["a", "b"], weights, {"a": ALL, "b": Fraction(1, 4)}, ALL)
+    assert fractions == {"a": Fraction(3, 4), "b": Fraction(1, 4)}
     assert named(1).gpus == 1000

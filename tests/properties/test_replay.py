@@ -21,13 +21,13 @@ lengths = st.sampled_from([None, 0, 1, 2, 2, 3, 4])
 @st.composite
 def tasks(draw: st.DrawFn) -> list[replay.Task]:
     """Pods with one or two claims, that come and mostly go again."""
-    found = []
+    results = []
     for number in range(draw(st.integers(_FEWEST, _MOST))):
-        one = draw(drawing.workloads(number))
+        workload = draw(drawing.workloads(number))
         lasts = draw(lengths)
         ends = None if lasts is None else float(lasts)
-        found.append(replay.Task(one.pod, one.open_claims, float(draw(moments)), ends))
-    return found
+        results.append(replay.Task(workload.pod, workload.open_claims, float(draw(moments)), ends))
+    return results
 
 
 @dataclass
@@ -39,12 +39,12 @@ class ByHand:
     ends: dict[str, float | None] = field(default_factory=dict)
     chosen: dict[str, tuple[float, object]] = field(default_factory=dict)
 
-    def run(self, found: list[replay.Task]) -> None:
+    def run(self, results: list[replay.Task]) -> None:
         waiting: list[replay.Task] = []
-        last = max(task.at for task in found) + sum(task.duration_s or 0.0 for task in found)
+        last = max(task.at for task in results) + sum(task.duration_s or 0.0 for task in results)
         now = 0.0
         while now <= last:
-            coming = [task for task in found if task.at == now]
+            coming = [task for task in results if task.at == now]
             gone = self._gone(now)
             if gone:
                 waiting = [task for task in waiting if not self._placed(task, now)]
@@ -62,20 +62,20 @@ class ByHand:
 
     def _placed(self, task: replay.Task, now: float) -> bool:
         view = drawing.fresh(self.published, [*self.there.values()])
-        asked = allocator_types.Workload(task.pod, task.claims)
-        answer = dra_allocator.allocate(view, asked, snapshots.DECIDING)
+        workload = allocator_types.Workload(task.pod, task.claims)
+        answer = dra_allocator.allocate(view, workload, snapshots.DECIDING)
         if isinstance(answer, allocator_types.Unschedulable):
             return False
         name = task.pod.name
-        written = drawing.written(view, asked, answer)
+        written = drawing.written(view, workload, answer)
         self.there[name] = replace(written, pod=replace(task.pod, node=answer.node))
         self.ends[name] = None if task.duration_s is None else now + task.duration_s
         self.chosen[name] = now, (answer.node, devices(answer))
         return True
 
 
-def devices(found: allocator_types.Placement) -> list[claims.DeviceId]:
-    return [pick.device for pick in found.assignments]
+def devices(placement: allocator_types.Placement) -> list[claims.DeviceId]:
+    return [pick.device for pick in placement.assignments]
 
 
 def sat_down(published: list[drawing.Raw]) -> scheduler.SimulatedScheduler:
@@ -85,11 +85,11 @@ def sat_down(published: list[drawing.Raw]) -> scheduler.SimulatedScheduler:
 @settings(max_examples=60)
 @given(drawing.published(), tasks())
 def test_each_pod_gets_what_the_controller_gives_it_and_when(
-    published: list[drawing.Raw], found: list[replay.Task]
+    published: list[drawing.Raw], tasks: list[replay.Task]
 ) -> None:
     by_hand = ByHand(published)
-    by_hand.run(found)
-    report = replay.Replay(sat_down(published)).run(found)
+    by_hand.run(tasks)
+    report = replay.Replay(sat_down(published)).run(tasks)
     chosen = {
         fate.task.pod.name: (
             fate.placed,
@@ -104,15 +104,15 @@ def test_each_pod_gets_what_the_controller_gives_it_and_when(
 @settings(max_examples=30)
 @given(drawing.published(), tasks())
 def test_after_all_have_left_the_picture_is_as_it_was(
-    published: list[drawing.Raw], found: list[replay.Task]
+    published: list[drawing.Raw], tasks: list[replay.Task]
 ) -> None:
-    at = sat_down(published)
-    before = drawing.shown(at.view)
-    ending = [replay.Task(one.pod, one.claims, one.at, one.duration_s or 1.0) for one in found]
-    report = replay.Replay(at).run(ending)
-    waiting = [one for one in report.fates if one.departed is None]
-    assert drawing.shown(at.view) == before
-    assert not [one for one in waiting if one.placed is not None]
+    simulated_scheduler = sat_down(published)
+    previous = drawing.shown(simulated_scheduler.view)
+    ending = [replay.Task(task.pod, task.claims, task.at, task.duration_s or 1.0) for task in tasks]
+    report = replay.Replay(simulated_scheduler).run(ending)
+    waiting = [fate for fate in report.fates if fate.departed is None]
+    assert drawing.shown(simulated_scheduler.view) == previous
+    assert not [task_fate for task_fate in waiting if task_fate.placed is not None]
     assert report.course[-1].used == 0
 
 
@@ -122,9 +122,9 @@ def test_after_all_have_left_the_picture_is_as_it_was(
     tasks(),
     st.sampled_from([replay.ReplayRule(), replay.ReplayRule(wait=False)]),
 )
-def test_what_is_told_to_be_in_use_is_what_the_picture_says(
-    published: list[drawing.Raw], found: list[replay.Task], rule: replay.ReplayRule
+def test_the_reported_usage_equals_the_cluster_state(
+    published: list[drawing.Raw], tasks: list[replay.Task], rule: replay.ReplayRule
 ) -> None:
-    at = sat_down(published)
-    report = replay.Replay(at, rule).run(found)
-    assert report.used == gpu_usage.allocated(at.view)
+    simulated_scheduler = sat_down(published)
+    report = replay.Replay(simulated_scheduler, rule).run(tasks)
+    assert report.used == gpu_usage.allocated(simulated_scheduler.view)

@@ -56,13 +56,13 @@ FOUND = st.builds(
 class World:
     """A node of which two GPUs are as found, and the watch over it."""
 
-    def __init__(self, base: Path, found: tuple[Found, ...]) -> None:
+    def __init__(self, base: Path, results: tuple[Found, ...]) -> None:
         self.node = gpunode.GpuNode(base)
         self.machine = self.node.nvml.machine
         self.reset: list[str] = []
         plugin = self.node.process()
-        for number, one in enumerate(found):
-            self._arrange(number, one, plugin.preparer)
+        for number, result in enumerate(results):
+            self._arrange(number, result, plugin.preparer)
         senses = gpu_in_use.GpuProbes(self._signs, self._processes)
         on = gpu_in_use.GpuUseReader(plugin.executor, plugin.gpus, self.node.daemons, senses)
         self.watch = reset_watch.ResetWatch(
@@ -76,26 +76,26 @@ class World:
             ),
         )
 
-    def _arrange(self, number: int, found: Found, preparer: ports.Preparation) -> None:
+    def _arrange(self, number: int, result: Found, preparer: ports.Preparation) -> None:
         gpu = self.machine.gpus[number]
         board = self.machine.board(gpu)
-        board.recovery = int(found.action)
-        if found.face is not None:
-            ref = self.node.allocate(a_claim(number, found.face))
+        board.recovery = int(result.action)
+        if result.face is not None:
+            ref = self.node.allocate(a_claim(number, result.face))
             assert isinstance(preparer.prepare(ref, gpunode.never), ports.Prepared)
-            if found.damaged:
+            if result.damaged:
                 (self.node.records / f"{ref.uid}.json").write_bytes(b"{")
         uuid = ids.GpuUuid(gpu.uuid)
-        if found.instance and found.face in {None, "-mig-1g10gb-4"}:
+        if result.instance and result.face in {None, "-mig-1g10gb-4"}:
             hands = partitioning.FakePartitions(self.node.nvml.library, self.node.follow)
             hands.enable(uuid)
             hands.create(mig.InstanceRef(uuid, 19, mig.Placement(0, 1)))
-        board.processes += [state.Process(7, MIB) for _ in range(found.processes)]
-        if found.daemon:
-            wanted = mps_files.Desired(
+        board.processes += [state.Process(7, MIB) for _ in range(result.processes)]
+        if result.daemon:
+            desired = mps_files.Desired(
                 key=f"by-hand-{number}", devices=(uuid,), pinned_memory=(MIB,)
             )
-            self.node.daemons.request(wanted)
+            self.node.daemons.request(desired)
 
     def _signs(self, gpu: ids.GpuUuid) -> health.PollResult:
         return health.PollResult(recovery=self.machine.board(self.machine.find(gpu)).recovery)
@@ -133,7 +133,7 @@ def test_a_gpu_is_reset_exactly_when_it_requests_one_and_is_unused(
         world.watch.check_gpus(threading.Event())
         expected = [
             gpu.uuid
-            for gpu, found in zip(world.machine.gpus, (first, second), strict=False)
-            if found.action in reset_policy.RESET_ACTIONS and found.free
+            for gpu, entry in zip(world.machine.gpus, (first, second), strict=False)
+            if entry.action in reset_policy.RESET_ACTIONS and entry.free
         ]
         assert world.reset == sorted(expected)

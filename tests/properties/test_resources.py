@@ -22,8 +22,8 @@ def migs(draw: st.DrawFn) -> mig.Mig:
     )
     taken = draw(st.none() | st.sampled_from(places))
     enabled = draw(st.booleans())
-    there = (mig.Instance(3, 14, taken, 0, ids.MigUuid("MIG-1")),) if taken and enabled else ()
-    return mig.Mig(enabled, draw(st.booleans()), (quarters, halves), there)
+    present = (mig.Instance(3, 14, taken, 0, ids.MigUuid("MIG-1")),) if taken and enabled else ()
+    return mig.Mig(enabled, draw(st.booleans()), (quarters, halves), present)
 
 
 OFFERINGS = st.builds(
@@ -61,27 +61,28 @@ def gpus(draw: st.DrawFn) -> tuple[model.Gpu, ...]:
 
 
 @given(
-    found=gpus(),
+    results=gpus(),
     offering=OFFERINGS,
     allocator=st.sampled_from(["controller", "scheduler"]),
     plain=st.booleans(),
 )
 def test_every_inventory_makes_slices_within_the_limits_that_read_back_equal(
-    found: tuple[model.Gpu, ...], offering: faces.Offering, allocator: str, *, plain: bool
+    results: tuple[model.Gpu, ...], offering: faces.Offering, allocator: str, *, plain: bool
 ) -> None:
-    each = {gpu.uuid: offering for gpu in found}
+    each = {gpu.uuid: offering for gpu in results}
     terms = slice_builder.PublishTerms("gpu.ration.dev", NODE, allocator, each, plain)
-    pool, refused = slice_builder.build_pool(model.Inventory(found), terms, {})
+    pool, refused = slice_builder.build_pool(model.Inventory(results), terms, {})
     assert not refused
     read = [
-        slices.parse(one) for one in slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 3)
+        slices.parse(entry)
+        for entry in slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 3)
     ]
-    assert tuple(device for one in read for device in one.devices) == pool.devices
-    assert all(len(one.devices) <= slice_builder.MAX_DEVICES for one in read)
-    assert all(len(one.counter_sets) <= slice_builder.MAX_COUNTER_SETS for one in read)
-    assert not any(one.devices and one.counter_sets for one in read)
-    assert {one.slice_count for one in read} == {len(read)}
-    assert [one.name for one in read] == sorted(one.name for one in read)
+    assert tuple(device for item in read for device in item.devices) == pool.devices
+    assert all(len(item.devices) <= slice_builder.MAX_DEVICES for item in read)
+    assert all(len(item.counter_sets) <= slice_builder.MAX_COUNTER_SETS for item in read)
+    assert not any(item.devices and item.counter_sets for item in read)
+    assert {item.slice_count for item in read} == {len(read)}
+    assert [item.name for item in read] == sorted(item.name for item in read)
     for device in pool.devices:
         monitor = device.attributes["type"] == "gpu-monitor"
         assert device.is_tainted_for("controller") == (allocator == "controller" and not monitor)
@@ -89,20 +90,21 @@ def test_every_inventory_makes_slices_within_the_limits_that_read_back_equal(
 
 @given(gpus(), OFFERINGS)
 def test_a_gpu_is_in_one_slice_and_its_devices_consume_its_counters(
-    found: tuple[model.Gpu, ...], offering: faces.Offering
+    drawn: tuple[model.Gpu, ...], offering: faces.Offering
 ) -> None:
-    each = {gpu.uuid: offering for gpu in found}
+    each = {gpu.uuid: offering for gpu in drawn}
     pool, _ = slice_builder.build_pool(
-        model.Inventory(found), slice_builder.PublishTerms("d", NODE, "controller", each), {}
+        model.Inventory(drawn), slice_builder.PublishTerms("d", NODE, "controller", each), {}
     )
     read = [
-        slices.parse(one) for one in slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
+        slices.parse(entry)
+        for entry in slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
     ]
-    sets = {shared.name: shared.counters for one in read for shared in one.counter_sets}
+    sets = {shared.name: shared.counters for item in read for shared in item.counter_sets}
     homes: dict[str, set[str]] = {}
-    for one in read:
-        for device in one.devices:
-            homes.setdefault(str(faces.gpu_name(device.name)), set()).add(one.name)
+    for element in read:
+        for device in element.devices:
+            homes.setdefault(str(faces.gpu_name(device.name)), set()).add(element.name)
             for use in device.consumes:
                 assert all(amount <= sets[use.set][key] for key, amount in use.counters.items())
     assert all(len(slices_of) == 1 for slices_of in homes.values())
@@ -110,14 +112,14 @@ def test_a_gpu_is_in_one_slice_and_its_devices_consume_its_counters(
 
 @given(gpus(), OFFERINGS)
 def test_amounts_a_request_may_name_are_whole_steps_within_the_capacity(
-    found: tuple[model.Gpu, ...], offering: faces.Offering
+    drawn: tuple[model.Gpu, ...], offering: faces.Offering
 ) -> None:
-    each = {gpu.uuid: offering for gpu in found}
+    each = {gpu.uuid: offering for gpu in drawn}
     pool, _ = slice_builder.build_pool(
-        model.Inventory(found), slice_builder.PublishTerms("d", NODE, "controller", each), {}
+        model.Inventory(drawn), slice_builder.PublishTerms("d", NODE, "controller", each), {}
     )
     shared = [device for device in pool.devices if device.allow_multiple]
-    for capacity in (one for device in shared for one in device.capacity.values()):
+    for capacity in (capacity for device in shared for capacity in device.capacity.values()):
         policy = capacity.policy
         assert policy is not None
         assert policy.default <= capacity.value
@@ -135,11 +137,11 @@ def test_amounts_a_request_may_name_are_whole_steps_within_the_capacity(
 
 @given(gpus())
 def test_the_order_of_discovery_does_not_change_what_is_published(
-    found: tuple[model.Gpu, ...],
+    drawn: tuple[model.Gpu, ...],
 ) -> None:
     terms = slice_builder.PublishTerms("d.example.com", NODE, "controller", {})
-    there = slice_builder.build_pool(model.Inventory(found), terms, {})
-    assert there == slice_builder.build_pool(model.Inventory(found[::-1]), terms, {})
+    pool = slice_builder.build_pool(model.Inventory(drawn), terms, {})
+    assert pool == slice_builder.build_pool(model.Inventory(drawn[::-1]), terms, {})
 
 
 @given(st.integers(-(10**30), 10**30), st.sampled_from(["", "m", "k", "Ki", "Gi", "n", "E"]))
@@ -155,7 +157,7 @@ names = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
 
 @given(st.lists(st.tuples(names, names), max_size=32), names, st.sampled_from(["", "share-1"]))
 def test_an_allocation_reads_back_as_it_was_written(
-    found: list[tuple[str, str]], node: str, share: str
+    drawn: list[tuple[str, str]], node: str, share: str
 ) -> None:
     allocation = claims.Allocation(
         results=tuple(
@@ -165,7 +167,7 @@ def test_an_allocation_reads_back_as_it_was_written(
                 share_id=share,
                 consumed={"memory": quantities.from_bytes(len(device) << 30)} if share else {},
             )
-            for request, device in found
+            for request, device in drawn
         ),
         configs=(claims.AllocatedConfig(from_class=True, requests=("a",), opaque={"driver": "d"}),),
         selector=node_selectors.single_node_selector(ids.NodeName(node)),

@@ -30,7 +30,7 @@ placing = st.tuples(
 relabelling = st.tuples(st.sampled_from(NODES), st.integers(0, 1))
 layering = st.lists(placing.filter(lambda drawn: bool(drawn[1])), max_size=2)
 steps = st.lists(st.one_of(placing, relabelling, layering), max_size=15)
-ASKING = tuple(affinity.a_pod(f"x{at}", app="web", **spec) for at, spec in enumerate(TERMS))
+ASKING = tuple(affinity.a_pod(f"x{index}", app="web", **spec) for index, spec in enumerate(TERMS))
 
 
 def refusals(view: snapshot.Snapshot) -> list[reasons.Reason | None]:
@@ -59,10 +59,10 @@ def test_kept_counts_refuse_as_those_counted_at_once(drawn: list[Any]) -> None:
     for step in drawn:
         more: list[pods.Pod] = []
         if isinstance(step, list):
-            for at, (_, node, app, spec) in enumerate(step):
-                pod = affinity.a_pod(f"seat{at}", app=app, **spec)
+            for index, (_, node, app, spec) in enumerate(step):
+                pod = affinity.a_pod(f"seat{index}", app=app, **spec)
                 layer.apply(snapshot.InFlight(pod, ids.NodeName(node), {}))
-                more.append(affinity.a_pod(f"seat{at}", node, app, **spec))
+                more.append(affinity.a_pod(f"seat{index}", node, app, **spec))
             assert refusals(layer) == refusals(built(zones, placed, more))
             layer.undo(len(more))
         elif len(step) == 2:

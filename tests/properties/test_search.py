@@ -19,29 +19,29 @@ Picks = tuple[tuple[int, str, int], ...]
 
 def plainly(problem: search.Problem) -> Picks | None:
     """The first solution, by trying everything in the order of preference."""
-    found = next(every(problem, ()), None)
-    if found is None:
+    results = next(every(problem, ()), None)
+    if results is None:
         return None
-    return tuple((want, offer.subrequest.name, place) for want, offer, place in found)
+    return tuple((want, offer.subrequest.name, index) for want, offer, index in results)
 
 
-def every(problem: search.Problem, before: tuple[Pick, ...]) -> Iterator[tuple[Pick, ...]]:
+def every(problem: search.Problem, previous: tuple[Pick, ...]) -> Iterator[tuple[Pick, ...]]:
     """Every solution that begins so; what is wrong already is not gone on with."""
-    want = before[-1][0] + 1 if before else 0
+    want = previous[-1][0] + 1 if previous else 0
     if want == len(problem.candidates):
-        yield before
+        yield previous
         return
-    mine = (one for offer in problem.candidates[want] for one in answers(want, offer))
-    for one in mine:
-        if right(problem, (*before, *one)):
-            yield from every(problem, (*before, *one))
+    mine = (answer for offer in problem.candidates[want] for answer in answers(want, offer))
+    for item in mine:
+        if right(problem, (*previous, *item)):
+            yield from every(problem, (*previous, *item))
 
 
 def answers(want: int, offer: candidates.RequestCandidates) -> Iterator[tuple[Pick, ...]]:
     """Every set of devices of a way, the preferred ones first."""
     if offer.indexes and not offer.unavailable:
         for places in combinations(offer.indexes, offer.count):
-            yield tuple((want, offer, place) for place in places)
+            yield tuple((want, offer, index) for index in places)
 
 
 def right(problem: search.Problem, picks: Sequence[Pick]) -> bool:
@@ -57,10 +57,10 @@ def right(problem: search.Problem, picks: Sequence[Pick]) -> bool:
 def apart(problem: search.Problem, picks: Sequence[Pick]) -> bool:
     """A device that is not shared has one user, but for administrators of other claims."""
     users: dict[int, list[int]] = {}
-    for want, offer, place in picks:
-        mine, others = problem.claim_indexes[want], users.setdefault(place, [])
+    for want, offer, index in picks:
+        mine, others = problem.claim_indexes[want], users.setdefault(index, [])
         beside = offer.subrequest.request.admin_access and mine not in others
-        if others and not beside and not problem.devices[place].device.allow_multiple:
+        if others and not beside and not problem.devices[index].device.allow_multiple:
             return False
         others.append(mine)
     return True
@@ -70,12 +70,12 @@ def counters_last(problem: search.Problem, picks: Sequence[Pick]) -> bool:
     """A shared device draws once, however many have it."""
     drawn: dict[tuple[object, object], int] = {}
     paid: set[int] = set()
-    for place in [place for _, _, place in picks]:
-        spot = problem.devices[place]
+    for index in [position for _, _, position in picks]:
+        spot = problem.devices[index]
         shared = spot.device.allow_multiple
-        if shared and (place in paid or any(one.result.share_id for one in spot.holders)):
+        if shared and (index in paid or any(holder.result.share_id for holder in spot.holders)):
             continue
-        paid.add(place)
+        paid.add(index)
         left = problem.remaining.remaining_counters(spot.pool)
         for key, amount in draws(spot):
             drawn[id(spot.pool), key] = drawn.get((id(spot.pool), key), 0) + amount
@@ -91,14 +91,16 @@ def draws(spot: candidates.NodeDevice) -> Iterator[tuple[tuple[str, str], int]]:
 
 def capacities_last(problem: search.Problem, picks: Sequence[Pick]) -> bool:
     taken: dict[tuple[int, str], int] = {}
-    for _, offer, place in picks:
-        spot = problem.devices[place]
-        for name, amount in offer.consumption.get(place, {}).items():
-            before = sum(
-                one.result.consumed[name].nanos for one in spot.holders if one.result.share_id
+    for _, offer, index in picks:
+        spot = problem.devices[index]
+        for name, amount in offer.consumption.get(index, {}).items():
+            previous = sum(
+                holder.result.consumed[name].nanos
+                for holder in spot.holders
+                if holder.result.share_id
             )
-            taken[place, name] = taken.get((place, name), before) + amount.nanos
-            if taken[place, name] > spot.device.capacity[name].value.nanos:
+            taken[index, name] = taken.get((index, name), previous) + amount.nanos
+            if taken[index, name] > spot.device.capacity[name].value.nanos:
                 return False
     return True
 
@@ -106,16 +108,16 @@ def capacities_last(problem: search.Problem, picks: Sequence[Pick]) -> bool:
 def agree(problem: search.Problem, picks: Sequence[Pick], claim: int) -> bool:
     for bond in problem.match_constraints:
         bound = [
-            bond.values[place]
-            for want, offer, place in picks
+            bond.values[index]
+            for want, offer, index in picks
             if problem.claim_indexes[want] == claim and bond.covers(claim, offer.subrequest.name)
         ]
-        there = [one for one in bound if one is not None]
-        if len(there) < len(bound):
+        keys = [keys_value for keys_value in bound if keys_value is not None]
+        if len(keys) < len(bound):
             return False
-        if bond.constraint.distinct and any(a & b for a, b in combinations(there, 2)):
+        if bond.constraint.distinct and any(a & b for a, b in combinations(keys, 2)):
             return False
-        if there and not bond.constraint.distinct and not frozenset.intersection(*there):
+        if keys and not bond.constraint.distinct and not frozenset.intersection(*keys):
             return False
     return True
 
@@ -140,18 +142,21 @@ class Question:
 questions = st.builds(Question, drawing.published(), drawing.workloads(1), drawing.workloads())
 
 
-def chosen(found: search.Solved) -> Picks:
-    return tuple((one.request, one.candidates.subrequest.name, one.index) for one in found.choices)
+def chosen(solved: search.Solved) -> Picks:
+    return tuple(
+        (choice.request, choice.candidates.subrequest.name, choice.index)
+        for choice in solved.choices
+    )
 
 
 @settings(max_examples=200)
 @given(questions)
 def test_it_finds_what_trying_everything_finds_first(question: Question) -> None:
-    found = search.solve(question.problem())
+    solved = search.solve(question.problem())
     plain = plainly(question.problem())
-    if isinstance(found, search.Solved):
-        assert chosen(found) == plain
-    elif not found.error:
+    if isinstance(solved, search.Solved):
+        assert chosen(solved) == plain
+    elif not solved.error:
         assert plain is None
 
 
@@ -159,11 +164,11 @@ def test_it_finds_what_trying_everything_finds_first(question: Question) -> None
 @given(questions, st.integers(0, 12))
 def test_a_budget_ends_a_search_or_changes_nothing(question: Question, budget: int) -> None:
     whole = search.solve(question.problem())
-    found = search.solve(question.problem(), budget)
-    if isinstance(found, search.Unsolved) and found.budget_exceeded:
+    solved = search.solve(question.problem(), budget)
+    if isinstance(solved, search.Unsolved) and solved.budget_exceeded:
         assert whole.steps > budget
-    elif isinstance(found, search.Solved):
+    elif isinstance(solved, search.Solved):
         assert isinstance(whole, search.Solved)
-        assert (chosen(found), found.steps) == (chosen(whole), whole.steps)
+        assert (chosen(solved), solved.steps) == (chosen(whole), whole.steps)
     else:
-        assert found == whole
+        assert solved == whole

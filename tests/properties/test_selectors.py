@@ -29,17 +29,17 @@ _maps = st.sampled_from(
     [f'device.{which}["{domain}"]' for which in ("attributes", "capacity") for domain in DOMAINS]
 )
 _reads = st.tuples(_maps, st.sampled_from(NAMES)).flatmap(
-    lambda at: st.sampled_from(
+    lambda values: st.sampled_from(
         [
-            f"has({at[0]}.{at[1]})",
-            f'"{at[1]}" in {at[0]}',
-            f'{at[0]}[?"{at[1]}"].hasValue()',
-            f"dyn({at[0]}.{at[1]}) == dyn(1)",
-            f"cel.bind(d, {at[0]}, has(d.{at[1]}) && dyn(d.{at[1]}) != dyn(true))",
-            f'{at[0]}.?{at[1]}.optMap(v, dyn(v) == dyn("x")).orValue(false)',
-            f'[1].exists(i, "{at[1]}" in {at[0]})',
-            f"{at[0]}.size() > 1",
-            f'{at[0]}.exists(k, k == "{at[1]}")',
+            f"has({values[0]}.{values[1]})",
+            f'"{values[1]}" in {values[0]}',
+            f'{values[0]}[?"{values[1]}"].hasValue()',
+            f"dyn({values[0]}.{values[1]}) == dyn(1)",
+            f"cel.bind(d, {values[0]}, has(d.{values[1]}) && dyn(d.{values[1]}) != dyn(true))",
+            f'{values[0]}.?{values[1]}.optMap(v, dyn(v) == dyn("x")).orValue(false)',
+            f'[1].exists(i, "{values[1]}" in {values[0]})',
+            f"{values[0]}.size() > 1",
+            f'{values[0]}.exists(k, k == "{values[1]}")',
         ]
     )
 )
@@ -63,17 +63,17 @@ _expressions = st.recursive(
 
 def read_of(reads: frozenset[str], device: selector.Device) -> dict[str, object]:
     """Return what a device has of it, under full names."""
-    found: dict[str, object] = {
+    result: dict[str, object] = {
         "driver": device.driver,
         "allowMultipleAllocations": device.allow_multiple,
     }
     for which, values in (("attributes", device.attributes), ("capacity", device.capacity)):
         for key, value in values.items():
             full = key if "/" in key else f"{device.driver}/{key}"
-            found.setdefault(f"{which} {full}", value)
+            result.setdefault(f"{which} {full}", value)
             if "/" in key:
-                found[f"{which} {full}"] = value
-    return {key: repr(one) for key, one in found.items() if key.rpartition(" ")[2] in reads}
+                result[f"{which} {full}"] = value
+    return {key: repr(entry) for key, entry in result.items() if key.rpartition(" ")[2] in reads}
 
 
 def without_the_rest(reads: frozenset[str], device: selector.Device) -> selector.Device:
@@ -92,7 +92,9 @@ def without_the_rest(reads: frozenset[str], device: selector.Device) -> selector
 
 @settings(max_examples=200)
 @given(expression=_expressions, device=_devices)
-def test_what_is_not_read_changes_no_answer(expression: str, device: selector.Device) -> None:
+def test_attributes_that_are_not_read_change_no_verdict(
+    expression: str, device: selector.Device
+) -> None:
     compiled = selector.compile_selector(expression)
     assert isinstance(compiled, selector.Selector), compiled
     assume(compiled.reads is not None)
@@ -110,6 +112,6 @@ def test_devices_that_read_the_same_get_the_same_answer(
     assert isinstance(compiled, selector.Selector), compiled
     assume(compiled.reads is not None)
     assert compiled.reads is not None
-    one, other = devices
-    assume(read_of(compiled.reads, one) == read_of(compiled.reads, other))
-    assert compiled.matches(one) == compiled.matches(other)
+    device, other = devices
+    assume(read_of(compiled.reads, device) == read_of(compiled.reads, other))
+    assert compiled.matches(device) == compiled.matches(other)

@@ -33,8 +33,8 @@ class Sharing:
     def comes(self, gib: int, percent: int) -> None:
         self.number += 1
         claim = shares.a_share(self.number, self.face, gib=gib, percent=percent)
-        memory = gib * GIB + sum(one[1] for one in self.held)
-        compute = percent + sum(one[2] for one in self.held)
+        memory = gib * GIB + sum(row[1] for row in self.held)
+        compute = percent + sum(row[2] for row in self.held)
         answer = shares.prepare(self.node, claim)
         if memory <= self.room and compute <= faces.FULL_COMPUTE_PERCENT:
             assert isinstance(answer, ports.Prepared)
@@ -42,7 +42,7 @@ class Sharing:
             return
         assert isinstance(answer, ports.Refused)
         assert answer.reason is reasons.Reason.DEVICE_OVERLAP
-        assert {one.uid for one in answer.holders} == {one[0].uid for one in self.held}
+        assert {holder.uid for holder in answer.holders} == {row[0].uid for row in self.held}
 
     def goes(self, which: int) -> None:
         if self.held:

@@ -22,7 +22,7 @@ from tests.support import allocation, snapshots
 from tests.support.builders import objects
 
 WORLDS, MIXES = 20, 25
-CLASSES = [device_classes.parse(one) for one in helm.usual("DeviceClass")]
+CLASSES = [device_classes.parse(entry) for entry in helm.usual("DeviceClass")]
 SLICE, MIG, MPS, TURNS, GPU = (
     f"{stem}.ration.dev" for stem in ("gpu-slice", "gpu-mig", "gpu-mps", "gpu-timeslice", "gpu")
 )
@@ -48,9 +48,9 @@ class Need:
         return MECHANISMS[self.isolation or "limits"]
 
     def claim(self, name: str, device_class: str, namespace: str, *selectors: str) -> claims.Claim:
-        said = {"memory": self.memory, "compute": self.compute}
-        asked = {key: amount for key, amount in said.items() if amount}
-        more = {"capacity": {"requests": asked}} if asked else {}
+        annotations = {"memory": self.memory, "compute": self.compute}
+        requested = {key: amount for key, amount in annotations.items() if amount}
+        more = {"capacity": {"requests": requested}} if requested else {}
         request = objects.a_request("part", 1, *selectors, deviceClassName=device_class, **more)
         own = self.isolation if device_class == SLICE else None
         config = [objects.a_config("SliceConfig", isolation=own)] if own else []
@@ -71,45 +71,45 @@ class World:
 
     def __post_init__(self) -> None:
         self.allocator = dra_allocator.Allocator(snapshots.DECIDING)
-        for one in CLASSES:
-            self.view.set_device_class(one.name, one)
-        for at in range(self.rng.choice((1, 2, 3))):
-            self._add(f"node-{at}", self.rng.choice(MACHINES))
+        for device_class in CLASSES:
+            self.view.set_device_class(device_class.name, device_class)
+        for index in range(self.rng.choice((1, 2, 3))):
+            self._add(f"node-{index}", self.rng.choice(MACHINES))
 
     def _add(self, name: str, machine: str) -> None:
         raw = objects.a_node(name)
         raw["status"]["allocatable"] = {"cpu": "9999", "memory": "9999Gi", "pods": "9999"}
         self.view.set_node(ids.NodeName(name), nodes.parse(raw))
         pool = simulated_pool.of_machine(name, "controller", machine)
-        for one in slice_builder.render(pool, slice_builder.Owner(ids.NodeName(name), "uid"), 1):
-            part = slices.parse(one)
+        for entry in slice_builder.render(pool, slice_builder.Owner(ids.NodeName(name), "uid"), 1):
+            part = slices.parse(entry)
             self.view.set_slice(part.name, part)
             for device in part.devices:
-                found = claims.DeviceId(names.DRIVER, part.pool, device.name)
-                self.devices[found] = device
+                device_id = claims.DeviceId(names.DRIVER, part.pool, device.name)
+                self.devices[device_id] = device
 
     @property
     def profiles(self) -> list[str]:
-        found = {one.attributes.get(names.ATTR_PROFILE) for one in self.devices.values()}
-        return sorted(str(one) for one in found - {None})
+        results = {device.attributes.get(names.ATTR_PROFILE) for device in self.devices.values()}
+        return sorted(str(result) for result in results - {None})
 
     def name(self) -> str:
         self.number += 1
         return f"claim-{self.number}"
 
     def ask(self, claim: claims.Claim) -> allocator_types.Placement | None:
-        found = self.allocator.decide(self.view, allocation.workload(claim))
-        return found if isinstance(found, allocator_types.Placement) else None
+        decision = self.allocator.decide(self.view, allocation.workload(claim))
+        return decision if isinstance(decision, allocator_types.Placement) else None
 
     def give(self, claim: claims.Claim, placement: allocator_types.Placement) -> None:
         workload = allocation.workload(claim)
-        made = allocation_result.build_allocations(
+        allocations = allocation_result.build_allocations(
             self.view, workload, placement, "2026-11-21T09:00:00Z"
         )
-        flight = snapshot.InFlight(workload.pod, placement.node, made)
+        flight = snapshot.InFlight(workload.pod, placement.node, allocations)
         self.view.begin_write(flight)
         self.view.end_write(flight)
-        status = {"allocation": claims.render_allocation(made[claim.key])}
+        status = {"allocation": claims.render_allocation(allocations[claim.key])}
         held = objects.claim(claim.name, status=status, namespace=claim.namespace)
         self.view.set_claim(held.key, held)
         self.running.append(held)
@@ -128,9 +128,9 @@ class World:
                 self.rng.choice(("2Gi", "9Gi")) if device_class in {MPS, TURNS} else "", "", None
             )
             claim = need.claim(self.name(), device_class, namespace, *more)
-            found = self.ask(claim)
-            if found is not None:
-                self.give(claim, found)
+            placement = self.ask(claim)
+            if placement is not None:
+                self.give(claim, placement)
         while self.running and self.rng.random() < 0.35:
             gone = self.running.pop(self.rng.randrange(len(self.running)))
             self.view.set_claim(gone.key, None)
@@ -152,22 +152,22 @@ class World:
                 continue
             selectors = [is_of("productName", product)]
             selectors += [is_of("profile", profile)] if profile else []
-            found = self.ask(need.claim(self.name(), device_class, namespace, *selectors))
-            if found is not None:
+            placement = self.ask(need.claim(self.name(), device_class, namespace, *selectors))
+            if placement is not None:
                 served.add((device_class, product))
-                yield self.memory(found)
+                yield self.memory(placement)
 
     def _named(self, mechanisms: Iterable[str]) -> list[tuple[str, str, int, str]]:
-        found = {
+        results = {
             (
-                kind_of(one),
-                str(one.attributes[names.ATTR_PRODUCT]),
-                one.capacity[names.CAP_MEMORY].value.units,
-                str(one.attributes.get(names.ATTR_PROFILE, "")),
+                kind_of(device),
+                str(device.attributes[names.ATTR_PRODUCT]),
+                device.capacity[names.CAP_MEMORY].value.units,
+                str(device.attributes.get(names.ATTR_PROFILE, "")),
             )
-            for one in self.devices.values()
+            for device in self.devices.values()
         }
-        return sorted(one for one in found if one[0] in mechanisms)
+        return sorted(result for result in results if result[0] in mechanisms)
 
 
 def is_of(attribute: str, value: str) -> str:
@@ -199,7 +199,7 @@ def test_a_claim_by_need_takes_no_more_memory_than_one_that_names_a_mechanism() 
             seen[asked(world)] += 1
     met = {("hardware", MIG), ("limits", MIG), ("limits", MPS), ("none", MPS), ("none", TURNS)}
     unmet = {(isolation, NOTHING) for isolation in MECHANISMS}
-    assert min(seen[one] for one in met | unmet) >= 5, seen
+    assert min(seen[entry] for entry in met | unmet) >= 5, seen
 
 
 def asked(world: World) -> tuple[str, str]:
@@ -207,24 +207,24 @@ def asked(world: World) -> tuple[str, str]:
     need, namespace = a_need(world.rng), world.rng.choice(("default", "team-b"))
     isolation = need.isolation or "limits"
     claim = need.claim(world.name(), SLICE, namespace)
-    found = world.ask(claim)
+    placement = world.ask(claim)
     rivals = [*world.rivals(need, namespace)]
-    assert (found is not None) == bool(rivals), (need, rivals)
-    if found is None:
+    assert (placement is not None) == bool(rivals), (need, rivals)
+    if placement is None:
         return isolation, NOTHING
-    assert world.memory(found) == min(rivals), (need, found)
-    satisfied(world, need, found)
+    assert world.memory(placement) == min(rivals), (need, placement)
+    satisfied(world, need, placement)
     if world.rng.random() < 0.5:
-        world.give(claim, found)
-    return isolation, kind_of(world.devices[found.assignments[0].device])
+        world.give(claim, placement)
+    return isolation, kind_of(world.devices[placement.assignments[0].device])
 
 
-def satisfied(world: World, need: Need, found: allocator_types.Placement) -> None:
+def satisfied(world: World, need: Need, placement: allocator_types.Placement) -> None:
     """The face is of a mechanism that isolates enough, and the claim has of it what it asks."""
-    (pick,) = found.assignments
+    (pick,) = placement.assignments
     device = world.devices[pick.device]
     assert kind_of(device) in need.mechanisms
-    had = {name: one.value for name, one in device.capacity.items()}
+    had = {name: capacity.value for name, capacity in device.capacity.items()}
     had |= pick.result.consumed
     for name, amount in (("memory", need.memory), ("compute", need.compute)):
         if amount:

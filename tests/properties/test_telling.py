@@ -33,29 +33,29 @@ STEPS = st.lists(
 
 def run(world: World, steps: list[Step]) -> list[str]:
     """The pods that are there at the end."""
-    there: list[str] = []
+    names: list[str] = []
     for number, step in enumerate(steps):
         if step.comes:
             name = f"pod-{number:02}"
             world.add(*quickstart.whole(name, step.comes))
-            there.append(name)
-        elif there:
-            name = there.pop(step.goes % len(there))
+            names.append(name)
+        elif names:
+            name = names.pop(step.goes % len(names))
             world.remove_pod(name)
             world.add(objects.a_claim(f"{name}-gpu"))
         world.settle(step.seconds)
     world.settle(2 * refresh.REFRESH_S)
     world.settle(2 * refresh.REFRESH_S)
-    return there
+    return names
 
 
-def waiting(world: World, there: list[str]) -> list[str]:
-    return [name for name in there if world.device(f"{name}-gpu") is None]
+def waiting(world: World, names: list[str]) -> list[str]:
+    return [name for name in names if world.device(f"{name}-gpu") is None]
 
 
 @settings(max_examples=60, deadline=None)
 @given(NODES, STEPS)
-def test_what_is_told_after_any_history_is_what_a_fresh_controller_would_tell(
+def test_messages_after_any_history_equal_those_of_a_fresh_controller(
     sizes: list[int], steps: list[Step]
 ) -> None:
     world = World(*sizes)
@@ -77,6 +77,6 @@ def test_what_is_told_after_any_history_is_what_a_fresh_controller_would_tell(
         fresh = world.told.last["Pod", name]
         assert events[name] == fresh
         assert answers[name] == fresh[1]
-        told = conditions[name]
-        assert told is not None
-        assert (told.reason, told.message) == fresh
+        pending_condition = conditions[name]
+        assert pending_condition is not None
+        assert (pending_condition.reason, pending_condition.message) == fresh

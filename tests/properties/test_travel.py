@@ -56,7 +56,7 @@ class Travel(stateful.RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.node = gpunode.GpuNode(Path(self.folder.name), product=PRODUCT)
-        self.gpus = {one.uuid: one for one in self.node.nvml.inventory().gpus}
+        self.gpus = {gpu.uuid: gpu for gpu in self.node.nvml.inventory().gpus}
         self.process = self.node.process()
         self.view = snapshots.view(*SLICES)
         self.empty = drawing.shown(self.view)
@@ -79,16 +79,16 @@ class Travel(stateful.RuleBasedStateMachine):
         claim = objects.claim(f"claim-{self.asked}", request)
         pod = objects.pod(f"pod-{self.asked}", claim.name)
         workload = allocator_types.Workload(pod, (claim,))
-        before = drawing.shown(self.view)
+        previous = drawing.shown(self.view)
         answer = dra_allocator.allocate(self.view, workload, snapshots.DECIDING)
-        assert drawing.shown(self.view) == before
+        assert drawing.shown(self.view) == previous
         if isinstance(answer, allocator_types.Unschedulable):
             assert self.known, f"nothing is used, and there is no {kind}"
             return
-        made = drawing.written(self.view, workload, answer)
-        drawing.put(self.view, made)
-        self.known.append(made)
-        self.node.allocate(made.claims[0])
+        written = drawing.written(self.view, workload, answer)
+        drawing.put(self.view, written)
+        self.known.append(written)
+        self.node.allocate(written.claims[0])
         if started:
             self.prepare(len(self.known) - 1)
 
@@ -100,18 +100,22 @@ class Travel(stateful.RuleBasedStateMachine):
     def prepare(self, which: int) -> None:
         (claim,) = self.known[which % len(self.known)].claims
         ref = ports.ClaimRef(claim.namespace, claim.name, claim.uid)
-        others = [one for one in self.records if one.uid != claim.uid]
+        others = [record for record in self.records if record.uid != claim.uid]
         answer = self.process.preparer.prepare(ref, gpunode.never)
         if isinstance(answer, ports.Prepared):
             assert self.process.preparer.prepare(ref, gpunode.never) == answer
-            names_in_file = {one["name"] for one in self.spec(claim.uid)["devices"]}
-            told = {one.partition("=")[2] for device in answer.devices for one in device.cdi_ids}
-            assert told <= names_in_file
+            names_in_file = {device["name"] for device in self.spec(claim.uid)["devices"]}
+            messages = {
+                name.partition("=")[2] for device in answer.devices for name in device.cdi_ids
+            }
+            assert messages <= names_in_file
             return
         assert isinstance(answer, ports.Refused)
-        live = {one.uid for one in self.live()}
-        stale = {place.gpu for one in others if one.uid not in live for place in one.devices}
-        assert stale & {self.face(one.device.device).gpu.uuid for one in results_of(claim)}
+        live = {claim.uid for claim in self.live()}
+        stale = {
+            device.gpu for record in others if record.uid not in live for device in record.devices
+        }
+        assert stale & {self.face(result.device.device).gpu.uuid for result in results_of(claim)}
 
     @stateful.precondition(lambda self: self.known)
     @stateful.rule(which=WHICH, force=st.booleans())
@@ -155,39 +159,46 @@ class Travel(stateful.RuleBasedStateMachine):
 
     @stateful.invariant()
     def what_the_node_holds_overlaps_nowhere(self) -> None:
-        held = [one for record in self.records for one in record.devices]
-        assert_apart([self.face(one.device) for one in held])
-        for gpu in {one.gpu for one in held}:
-            given = [one.terms for one in held if one.terms and one.gpu == gpu]
-            memory = sum(one.memory_bytes for one in given)
+        held = [device for record in self.records for device in record.devices]
+        assert_apart([self.face(planned_device.device) for planned_device in held])
+        for gpu in {planned_device.gpu for planned_device in held}:
+            sharing_terms = [
+                planned_device.terms
+                for planned_device in held
+                if planned_device.terms and planned_device.gpu == gpu
+            ]
+            memory = sum(sharing_term.memory_bytes for sharing_term in sharing_terms)
             assert memory <= (self.gpus[gpu].memory_bytes or 0)
-            assert sum(one.compute_percent for one in given) <= faces.FULL_COMPUTE_PERCENT
+            assert (
+                sum(sharing_term.compute_percent for sharing_term in sharing_terms)
+                <= faces.FULL_COMPUTE_PERCENT
+            )
 
     @stateful.invariant()
     def what_a_container_of_all_claims_would_get_agrees(self) -> None:
         """A runtime merges the edits of all: of two that differ, one would silently lose."""
         variables: dict[str, str] = {}
         mounts: dict[str, str] = {}
-        for uid in (one.uid for one in self.records):
+        for uid in (record.uid for record in self.records):
             whole = self.spec(uid)
             for edits in (whole, *whole["devices"]):
                 for text in edits["containerEdits"].get("env", ()):
                     name, _, value = text.partition("=")
                     assert variables.setdefault(name, value) == value
-                for one in edits["containerEdits"].get("mounts", ()):
-                    place = one["containerPath"]
-                    assert mounts.setdefault(place, one["hostPath"]) == one["hostPath"]
+                for entry in edits["containerEdits"].get("mounts", ()):
+                    container_path = entry["containerPath"]
+                    assert mounts.setdefault(container_path, entry["hostPath"]) == entry["hostPath"]
 
     def spec(self, uid: ids.ClaimUid) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.node.spec_path(uid).read_text())
-        return found
+        document: dict[str, Any] = json.loads(self.node.spec_path(uid).read_text())
+        return document
 
     def live(self) -> list[claims.Claim]:
-        return [claim for one in self.known for claim in one.claims]
+        return [claim for written in self.known for claim in written.claims]
 
     def face(self, name: str) -> faces.Face:
-        found = [faces.find_face(gpu, name) for gpu in self.gpus.values()]
-        (face,) = [one for one in found if one is not None]
+        results = [faces.find_face(gpu, name) for gpu in self.gpus.values()]
+        (face,) = [result for result in results if result is not None]
         return face
 
     def release(self, uid: ids.ClaimUid) -> None:
@@ -203,7 +214,7 @@ class Travel(stateful.RuleBasedStateMachine):
         assert drawing.shown(self.view) == self.empty
         assert not self.node.files()
         now: tuple[model.Gpu, ...] = self.node.nvml.inventory().gpus
-        assert not [one for gpu in now if gpu.mig for one in gpu.mig.instances]
+        assert not [instance for gpu in now if gpu.mig for instance in gpu.mig.instances]
         self.folder.cleanup()
 
 
@@ -212,18 +223,18 @@ def results_of(claim: claims.Claim) -> tuple[claims.Result, ...]:
     return claim.allocation.results
 
 
-def assert_apart(found: list[faces.Face]) -> None:
+def assert_apart(results: list[faces.Face]) -> None:
     """A GPU is one claim's, or cut into parts that do not overlap, or shared in one way."""
-    for one, other in itertools.combinations(found, 2):
-        if one.gpu.uuid != other.gpu.uuid:
+    for entry, other in itertools.combinations(results, 2):
+        if entry.gpu.uuid != other.gpu.uuid:
             continue
-        match one, other:
+        match entry, other:
             case faces.MigFace(), faces.MigFace():
-                assert not one.placement.overlaps(other.placement)
+                assert not entry.placement.overlaps(other.placement)
             case faces.ShareFace(), faces.ShareFace():
-                assert one.sharing is other.sharing
+                assert entry.sharing is other.sharing
             case _:
-                raise AssertionError((one.name, other.name))
+                raise AssertionError((entry.name, other.name))
 
 
 TestTravel = Travel.TestCase

@@ -1,7 +1,4 @@
-"""Tests of who is told of over-use, whatever claims, pods and processes there are.
-
-And whatever fails.
-"""
+"""Tests of reports of over-use, for any claims, pods, processes and failures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -77,8 +74,8 @@ worlds = st.lists(held, min_size=1, max_size=4)
 class World:
     """The node and the API server that a watch sees."""
 
-    def __init__(self, there: Sequence[Held]) -> None:
-        self.there = dict(zip(REFS, there, strict=False))
+    def __init__(self, helds: Sequence[Held]) -> None:
+        self.there = dict(zip(REFS, helds, strict=False))
         self.now = Look(())
         self.told = plugin_shell.Events()
         node = usage_watch.UsageSources(self.records, self, self.pods_of, self)
@@ -92,19 +89,19 @@ class World:
                 ref,
                 checkpoint.State.COMPLETED,
                 "boot-1",
-                tuple(a_device(gpu, size) for gpu, size in one.given.items()),
+                tuple(a_device(gpu, size) for gpu, size in item.given.items()),
                 (),
             )
-            for ref, one in self.there.items()
+            for ref, item in self.there.items()
         )
 
     def list_processes(self, gpu: ids.GpuUuid) -> tuple[ports.GpuProcess, ...]:
         if gpu in self.now.lost:
             raise errors.DeviceFault(gpu, "who uses it", 15, "GPU is lost")
         return tuple(
-            ports.GpuProcess(pid, one.used)
-            for pid, one in enumerate(self.now.processes)
-            if one.gpu == gpu
+            ports.GpuProcess(pid, process.used)
+            for pid, process in enumerate(self.now.processes)
+            if process.gpu == gpu
         )
 
     def pods_of(self, pid: int) -> tuple[ids.PodUid, ...]:
@@ -125,16 +122,16 @@ class World:
     def look(self, seen: Look) -> set[str]:
         """The claims that are told that they use too much."""
         self.now = seen
-        before = len(self.told.told)
+        previous = len(self.told.told)
         self.watch.observe()
-        return {name for _, name, _, _ in self.told.told[before:]}
+        return {name for _, name, _, _ in self.told.told[previous:]}
 
     def over(self, gpu: ids.GpuUuid) -> set[str]:
         """Return those that truly do, by name: with all the claims that their pods link them to."""
-        here = {ref: one for ref, one in self.there.items() if gpu in one.given}
-        found: set[str] = set()
-        for ref, one in here.items():
-            linked, pods = {ref}, one.pods
+        here = {ref: item for ref, item in self.there.items() if gpu in item.given}
+        names: set[str] = set()
+        for ref, entry in here.items():
+            linked, pods = {ref}, entry.pods
             while more := {r for r in here if r not in linked and here[r].pods & pods}:
                 linked |= more
                 pods = pods.union(*(here[r].pods for r in more))
@@ -145,8 +142,8 @@ class World:
                 if process.gpu == gpu and process.pod in pods
             )
             if all(sizes) and used > sum(sizes):
-                found.add(ref.name)
-        return found
+                names.add(ref.name)
+        return names
 
 
 def a_device(gpu: ids.GpuUuid, size: int) -> steps.PlannedDevice:
@@ -156,39 +153,45 @@ def a_device(gpu: ids.GpuUuid, size: int) -> steps.PlannedDevice:
 
 
 @given(worlds, st.lists(looks, max_size=8))
-def test_nobody_is_told_who_uses_no_more_than_his_share(
-    there: list[Held], seen: list[Look]
+def test_a_claim_within_its_share_is_never_reported(
+    held_claims: list[Held], seen: list[Look]
 ) -> None:
-    world = World(there)
-    for look in (one for one in seen for _ in range(one.times)):
-        told = world.look(look)
-        assert told <= world.over(GPUS[0]) | world.over(GPUS[1])
+    world = World(held_claims)
+    for look in (each for each in seen for _ in range(each.times)):
+        messages = world.look(look)
+        assert messages <= world.over(GPUS[0]) | world.over(GPUS[1])
 
 
 @given(worlds, looks)
-def test_whoever_uses_more_at_two_looks_is_told(there: list[Held], seen: Look) -> None:
-    world = World(there)
+def test_a_claim_over_its_share_at_two_checks_is_reported(
+    held_claims: list[Held], seen: Look
+) -> None:
+    world = World(held_claims)
     answered = Look(seen.processes)
     assert world.look(answered) == set()
-    told = world.look(answered)
-    assert told == world.over(GPUS[0]) | world.over(GPUS[1])
+    look = world.look(answered)
+    assert look == world.over(GPUS[0]) | world.over(GPUS[1])
     assert world.look(answered) == set()
 
 
 @given(worlds, st.lists(processes, max_size=8))
-def test_sums_are_exact(there: list[Held], running: list[Process]) -> None:
-    world = World(there)
-    given_of = {ref: one.given[GPUS[0]] for ref, one in world.there.items() if GPUS[0] in one.given}
-    pods = {ref.uid: one.pods for ref, one in world.there.items()}
+def test_sums_are_exact(held_claims: list[Held], running: list[Process]) -> None:
+    world = World(held_claims)
+    given_of = {
+        ref: item.given[GPUS[0]] for ref, item in world.there.items() if GPUS[0] in item.given
+    }
+    pods = {ref.uid: item.pods for ref, item in world.there.items()}
     seen = [
-        usage.PodProcess(ports.GpuProcess(pid, one.used), one.pod)
-        for pid, one in enumerate(running)
-        if one.pod is not None
+        usage.PodProcess(ports.GpuProcess(pid, process.used), process.pod)
+        for pid, process in enumerate(running)
+        if process.pod is not None
     ]
     for use in usage.claim_uses(GPUS[0], given_of, seen, pods):
         counted = (use.claim, *use.others)
-        assert use.allocated_bytes == sum(given_of[one] for one in counted)
-        theirs = frozenset().union(*(pods[one.uid] for one in counted))
-        sizes = [one.process.used_bytes or 0 for one in seen if one.pod in theirs]
+        assert use.allocated_bytes == sum(given_of[claim_ref] for claim_ref in counted)
+        theirs = frozenset().union(*(pods[claim_ref.uid] for claim_ref in counted))
+        sizes = [
+            pod_process.process.used_bytes or 0 for pod_process in seen if pod_process.pod in theirs
+        ]
         assert use.used_bytes == sum(sizes)
-        assert sorted(one.used_bytes for one in use.processes) == sorted(sizes)
+        assert sorted(process.used_bytes for process in use.processes) == sorted(sizes)

@@ -35,18 +35,18 @@ class Server:
         if kind == "delete" and name not in self.there:
             return
         self.version += 1
-        known = name in self.there
+        existing = name in self.there
         obj = an_object(name, self.version)
         if kind == "delete":
             del self.there[name]
             self.past.append(watch_stream.WatchEvent(watch_stream.EventType.DELETED, obj))
             return
         self.there[name] = self.version
-        changed = watch_stream.EventType.MODIFIED if known else watch_stream.EventType.ADDED
+        changed = watch_stream.EventType.MODIFIED if existing else watch_stream.EventType.ADDED
         self.past.append(watch_stream.WatchEvent(changed, obj))
 
     def since(self, version: int) -> list[watch_stream.WatchEvent]:
-        return [one for one in self.past if version_of(one) > version]
+        return [watch_event for watch_event in self.past if version_of(watch_event) > version]
 
 
 def an_object(name: str, version: int) -> dict[str, Any]:
@@ -86,9 +86,9 @@ class Source:
     def _played(
         self, steps: Sequence[Step], seen: int, *, last: bool = False
     ) -> Iterator[watch_stream.WatchEvent]:
-        for kind, what in steps:
+        for kind, entry in steps:
             if kind == "change":
-                self.server.change(*what)
+                self.server.change(*entry)
                 continue
             waiting = self.server.since(seen)
             if kind in {"event", "twice"} and waiting:
@@ -133,10 +133,10 @@ ENDS: dict[str, Callable[[], None]] = {
 
 def steps(*kinds: st.SearchStrategy[str]) -> st.SearchStrategy[list[list[Step]]]:
     change = st.tuples(st.just("change"), CHANGES)
-    told = st.tuples(st.one_of(*kinds), st.none())
+    search_strategy = st.tuples(st.one_of(*kinds), st.none())
     broken = st.tuples(BROKEN, st.none())
-    one = st.tuples(st.lists(st.one_of(change, change, told), max_size=8), broken)
-    return st.lists(one.map(lambda drawn: [*drawn[0], drawn[1]]), min_size=1, max_size=6)
+    strategy = st.tuples(st.lists(st.one_of(change, change, search_strategy), max_size=8), broken)
+    return st.lists(strategy.map(lambda drawn: [*drawn[0], drawn[1]]), min_size=1, max_size=6)
 
 
 def followed(source: Source) -> dict[str, int]:
@@ -164,7 +164,7 @@ def followed(source: Source) -> dict[str, int]:
 
 @given(steps(TOLD))
 @settings(max_examples=200)
-def test_where_no_event_is_lost_the_cache_needs_no_list_at_the_end(
+def test_without_lost_events_the_cache_needs_no_final_list(
     watches: list[list[Step]],
 ) -> None:
     source = Source(watches, ends_by_listing=False)

@@ -19,11 +19,11 @@ NO_RULES = deciding.NoRules()
 def search(
     world: populated.World, view: cluster_state.ClusterState, most: int = ENOUGH
 ) -> victim_search.Search | None:
-    asked = step_budget.workload_query(view, world.asked, snapshots.DECIDING)
-    if asked is None:
+    workload_query = step_budget.workload_query(view, world.asked, snapshots.DECIDING)
+    if workload_query is None:
         return None
     return victim_search.Search(
-        view, asked, explain_cost.FewestPods(view), step_budget.StepBudget(most)
+        view, workload_query, explain_cost.FewestPods(view), step_budget.StepBudget(most)
     )
 
 
@@ -33,14 +33,17 @@ def test_the_sets_of_pods_that_would_do_are_those_that_trying_all_finds(
     world: populated.World,
 ) -> None:
     view = world.view
-    before, mark = drawing.shown(view), view.revision
+    previous, mark = drawing.shown(view), view.revision
     for node in view.nodes.values():
         looked = search(world, view)
         assert looked is not None
-        there = world.people(view).node_holders(node.name)
-        found = [(one.cost, one.victims) for one in victim_search.victim_sets(looked, node, there)]
-        assert found == populated.every_way(world, node, there)
-    assert (drawing.shown(view), view.revision) == (before, mark)
+        device_holders = world.people(view).node_holders(node.name)
+        results = [
+            (victim_set_.cost, victim_set_.victims)
+            for victim_set_ in victim_search.victim_sets(looked, node, device_holders)
+        ]
+        assert results == populated.every_way(world, node, device_holders)
+    assert (drawing.shown(view), view.revision) == (previous, mark)
 
 
 @settings(max_examples=100)
@@ -50,11 +53,16 @@ def test_whenever_the_steps_end_what_is_told_does(world: populated.World, most: 
     for node in view.nodes.values():
         looked = search(world, view, most)
         assert looked is not None
-        there = world.people(view).node_holders(node.name)
-        every = populated.every_way(world, node, there)
-        for at, one in enumerate(victim_search.victim_sets(looked, node, there)):
-            assert populated.fits(world.without(one.victims), world.asked, node)
-            assert not one.is_optimal or (one.cost, one.victims) == every[at]
+        device_holders = world.people(view).node_holders(node.name)
+        every = populated.every_way(world, node, device_holders)
+        for index, victim_set_ in enumerate(
+            victim_search.victim_sets(looked, node, device_holders)
+        ):
+            assert populated.fits(world.without(victim_set_.victims), world.asked, node)
+            assert (
+                not victim_set_.is_optimal
+                or (victim_set_.cost, victim_set_.victims) == every[index]
+            )
 
 
 @settings(max_examples=150)
@@ -63,17 +71,19 @@ def test_a_view_without_pods_is_the_picture_without_them(
     world: populated.World, data: st.DataObject
 ) -> None:
     view = world.view
-    before = drawing.shown(view)
+    previous = drawing.shown(view)
     everyone = {
-        one.key: one for name in view.nodes for one in world.people(view).node_holders(name)
+        node_holder.key: node_holder
+        for name in view.nodes
+        for node_holder in world.people(view).node_holders(name)
     }
     gone = data.draw(st.sets(st.sampled_from([*everyone]))) if everyone else set()
     leaving = [everyone[key] for key in sorted(gone)]
     without = world.without(leaving)
-    found = without_pods.WithoutPods(view, leaving)
-    assert drawing.shown(found) == drawing.shown(without)
-    assert all(found.pods_on(name) == without.pods_on(name) for name in view.nodes)
-    assert drawing.shown(view) == before
+    pods = without_pods.WithoutPods(view, leaving)
+    assert drawing.shown(pods) == drawing.shown(without)
+    assert all(pods.pods_on(name) == without.pods_on(name) for name in view.nodes)
+    assert drawing.shown(view) == previous
 
 
 @settings(max_examples=50)
@@ -88,24 +98,28 @@ def test_a_bare_view_is_the_picture_of_a_cluster_in_which_nothing_runs(
 
 @settings(max_examples=75)
 @given(populated.populated(), st.sampled_from([60, 1000, 100_000]))
-def test_what_is_told_of_the_nearest_fit_is_true(world: populated.World, most: int) -> None:
+def test_the_reported_nearest_fit_is_true(world: populated.World, most: int) -> None:
     view = world.view
     answer = dra_allocator.allocate(view, world.asked, snapshots.DECIDING)
     if isinstance(answer, allocator_types.Placement):
         return
     people = world.people(view)
-    found = nearest_fit.find_nearest_fit(
+    fit = nearest_fit.find_nearest_fit(
         view, world.asked, answer, people, snapshots.DECIDING, step_budget.StepBudget(most)
     )
-    if found is None:
+    if fit is None:
         return
     bare = drawing.fresh(world.published)
-    if found.can_ever_fit is False:
+    if fit.can_ever_fit is False:
         assert not any(populated.fits(bare, world.asked, node) for node in bare.nodes.values())
-    if found.leaving:
-        leaving = [one for one in people.node_holders(found.node) if one.key in found.leaving]
-        assert populated.fits(world.without(leaving), world.asked, view.nodes[found.node])
-    if found.leaving and found.is_optimal:
+    if fit.leaving:
+        leaving = [
+            node_holder
+            for node_holder in people.node_holders(fit.node)
+            if node_holder.key in fit.leaving
+        ]
+        assert populated.fits(world.without(leaving), world.asked, view.nodes[fit.node])
+    if fit.leaving and fit.is_optimal:
         every = [
             cost
             for node in view.nodes.values()

@@ -22,42 +22,42 @@ QUICK = run.Asked(cycles=240, rate=10.0, trouble_s=2.5, seed=SEED)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run, judge, record."""
     chosen = _parser().parse_args(arguments)
-    asked = run.Asked(chosen.cycles, chosen.rate, chosen.trouble_seconds, chosen.seed)
+    request = run.Asked(chosen.cycles, chosen.rate, chosen.trouble_seconds, chosen.seed)
     if chosen.quick:
-        asked = dataclasses.replace(QUICK, seed=chosen.seed)
+        request = dataclasses.replace(QUICK, seed=chosen.seed)
     signal.signal(signal.SIGTERM, _end)
     if chosen.quick:
-        return soak(asked, servers.stand_in, keep=False, say=_print)
-    return soak(asked, servers.real, keep=True, say=_print)
+        return soak(request, servers.stand_in, keep=False, say=_print)
+    return soak(request, servers.real, keep=True, say=_print)
 
 
 def soak(
-    asked: run.Asked, served: servers.Served, *, keep: bool, say: Callable[[str], None]
+    request: run.Asked, served: servers.Served, *, keep: bool, say: Callable[[str], None]
 ) -> int:
     """One run; `keep` its figures."""
-    one = run.Run(asked, served, say)
-    one.go()
-    told = report.Report.of(one, asked)
-    say(told.text)
+    item = run.Run(request, served, say)
+    item.go()
+    reported = report.Report.of(item, request)
+    say(reported.text)
     if keep:
-        say(f"written to {record.write('soak', told.figures()).relative_to(run.ROOT)}")
-    return 0 if told.good else 1
+        say(f"written to {record.write('soak', reported.figures()).relative_to(run.ROOT)}")
+    return 0 if reported.good else 1
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m tests.soak", description=(__doc__ or "").splitlines()[0]
     )
-    made.add_argument("--cycles", type=int, default=CYCLES, help="how many claims in all")
-    made.add_argument(
+    parser.add_argument("--cycles", type=int, default=CYCLES, help="how many claims in all")
+    parser.add_argument(
         "--rate", type=float, default=RATE, help="claims a second; 0: as fast as it goes"
     )
-    made.add_argument(
+    parser.add_argument(
         "--trouble-seconds", type=float, default=TROUBLE_S, help="a trouble so often; 0: none"
     )
-    made.add_argument("--seed", type=int, default=SEED, help="draws claims and troubles")
-    made.add_argument("--quick", action="store_true", help="a minute of it; nothing is recorded")
-    return made
+    parser.add_argument("--seed", type=int, default=SEED, help="draws claims and troubles")
+    parser.add_argument("--quick", action="store_true", help="a minute of it; nothing is recorded")
+    return parser
 
 
 def _end(_signal: int, _frame: object) -> None:

@@ -74,8 +74,8 @@ class Breaks:
     def __init__(self, seed: int, among: Sequence[Trouble]) -> None:
         self._numbers = random.Random(f"{seed}/troubles")  # noqa: S311 - no secret
         self._among = tuple(among)
-        self._first = [one for one in self._among if one in KILLS]
-        self._then = [one for one in self._among if one is Trouble.RUSH]
+        self._first = [trouble for trouble in self._among if trouble in KILLS]
+        self._then = [trouble for trouble in self._among if trouble is Trouble.RUSH]
 
     def draw(self, *, killing: bool) -> Break:
         """Draw the next trouble: each kind of kill first of all, later kills only while `killing`.
@@ -87,6 +87,8 @@ class Breaks:
         """
         if first := self._first or ([] if killing else self._then):
             return Break(first.pop(0), 0)
-        others = [one for one in self._among if one not in KILLS]
-        kills = [one for one in self._among if one in KILLS] * LIKELIER if killing else []
+        others = [trouble for trouble in self._among if trouble not in KILLS]
+        kills = (
+            [trouble for trouble in self._among if trouble in KILLS] * LIKELIER if killing else []
+        )
         return Break(self._numbers.choice(kills + others), self._numbers.randrange(GPUS))

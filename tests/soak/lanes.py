@@ -85,7 +85,7 @@ class Lane:
         began = self._ground.time.monotonic()
         first = self._insist(lambda: self._call("prepare", refs), "prepare")
         book.waited(self._ground.time.monotonic() - began)
-        self._check(refs, there=True)
+        self._check(refs, present=True)
         book.reach("prepared", len(refs))
         self._pause(pod.hold_s)
         if pod.again:
@@ -93,7 +93,7 @@ class Lane:
             if again != first:
                 book.breach(f"{refs[0].name}: prepared again it is told {again}, not {first}")
         self._insist(lambda: self._call("unprepare", refs), "unprepare")
-        self._check(refs, there=False)
+        self._check(refs, present=False)
         book.reach("released", len(refs))
         for ref in refs:
             self._insist(lambda ref=ref: self._forget(ref), "delete")  # type: ignore[misc]
@@ -109,15 +109,17 @@ class Lane:
                 raise Refused(entry.error)
         return {uid: _cdi_ids(entry) for uid, entry in entries.items() if call == "prepare"}
 
-    def _check(self, refs: tuple[ports.ClaimRef, ...], *, there: bool) -> None:
+    def _check(self, refs: tuple[ports.ClaimRef, ...], *, present: bool) -> None:
         """Record and spec of every claim are there, or neither is."""
         own = self._ground.node.own
         for ref in refs:
-            found = [len(of(own, ref.uid)) > 0 for of in (_records, _specs)]
-            if found != [there, there]:
-                self._ground.book.breach(f"{ref.name}: record and spec there: {found}, not {there}")
+            results = [len(function(own, ref.uid)) > 0 for function in (_records, _specs)]
+            if results != [present, present]:
+                self._ground.book.breach(
+                    f"{ref.name}: record and spec there: {results}, not {present}"
+                )
 
-    def _insist(self, act: Callable[[], Answer], what: str) -> Answer:
+    def _insist(self, act: Callable[[], Answer], description: str) -> Answer:
         """Repeat the call as the kubelet does."""
         time = self._ground.time
         deadline = time.monotonic() + WITHIN_S
@@ -126,9 +128,9 @@ class Lane:
                 return act()
             except (*_RETRIED, Refused) as error:
                 why = _why(error)
-            self._ground.book.refuse(f"{what}: {why}")
+            self._ground.book.refuse(f"{description}: {why}")
             if time.monotonic() > deadline:
-                raise LostError(f"no {what} within {WITHIN_S:.0f} s: {why}")
+                raise LostError(f"no {description} within {WITHIN_S:.0f} s: {why}")
             self._pause(RETRY_S)
 
     def _claim(self, device: str) -> ports.ClaimRef:
@@ -137,9 +139,9 @@ class Lane:
         def made() -> ports.ClaimRef:
             self._made += 1
             self._half.append(f"{self._name}-{self._made}")
-            found = self._ground.node.claim(self._half[-1], device)
+            claim_ref = self._ground.node.claim(self._half[-1], device)
             self._half.pop()
-            return found
+            return claim_ref
 
         return self._insist(made, "create")
 
@@ -158,11 +160,11 @@ class Lane:
     def _take(self, pod: draw.Pod) -> list[str]:
         room = self._ground.room
         with self._ground.lock:
-            found = [(face, room.take(face, self._numbers)) for face in pod.faces]
-        for face, device in found:
+            results = [(face, room.take(face, self._numbers)) for face in pod.faces]
+        for face, device in results:
             if device is not None:
                 self._ground.book.face(face)
-        return [device for _, device in found if device is not None]
+        return [device for _, device in results if device is not None]
 
     def _give(self, devices: list[str]) -> None:
         with self._ground.lock:
@@ -174,7 +176,7 @@ class Lane:
 
 
 def _cdi_ids(entry: Any) -> list[str]:
-    return [one for device in entry.devices for one in device.cdi_device_ids]
+    return [entry for device in entry.devices for entry in device.cdi_device_ids]
 
 
 def _records(own: Path, uid: str) -> list[Path]:

@@ -82,17 +82,17 @@ class Ledger:
         with self._lock:
             self.longest_s = max(self.longest_s, seconds)
 
-    def trouble(self, what: str) -> None:
+    def trouble(self, description: str) -> None:
         """It went wrong, on purpose."""
         with self._lock:
-            self.troubles[what] += 1
+            self.troubles[description] += 1
 
-    def breach(self, what: str) -> None:
+    def breach(self, description: str) -> None:
         """Something that should not be."""
         with self._lock:
-            self.broken.append(what)
+            self.broken.append(description)
 
     def lost(self) -> int:
         """Cycles that began and did not end in order."""
-        reached = [self.stages[one] for one in STAGES]
+        reached = [self.stages[name] for name in STAGES]
         return max(reached) - min(reached)

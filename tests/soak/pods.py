@@ -64,33 +64,33 @@ class Steps:
     rush: Callable[[], None]
 
 
-def paced(asked: Asked, steps: Steps) -> Iterator[draw.Fault]:
+def paced(request: Asked, steps: Steps) -> Iterator[draw.Fault]:
     """A fault so often until all pods have gone.
 
     What a process of ours may end by comes early: what is judged afterwards is one life of each.
     Then comes the `rush`, so that each has as many threads and connections as it will ever have.
     """
     every = frozenset(draw.Kind)
-    early = draw.faults(asked.seed, every)
-    late = draw.faults(asked.seed, every - SHORT_LIVES)
+    early = draw.faults(request.seed, every)
+    late = draw.faults(request.seed, every - SHORT_LIVES)
     rushed = False
     for number in itertools.count():
         if steps.done():
             return
-        killing = steps.made() < KILLING * asked.pods
+        killing = steps.made() < KILLING * request.pods
         if not killing and not rushed:
             rushed = True
             steps.rush()
-        one = next(early if killing else late)
-        yield dataclasses.replace(one, number=number, pause_s=asked.fault_s)
+        fault = next(early if killing else late)
+        yield dataclasses.replace(fault, number=number, pause_s=request.fault_s)
 
 
-def rush(of: world.World) -> None:
+def rush(source: world.World) -> None:
     """Calls for a whole node at once, on each, and no API server."""
-    for side in of.nodes:
+    for side in source.nodes:
         with kubelet.Kubelet(side.places.kubelet) as asking:
             plugin = asking.reach()
-            of.proxies[side.name].dig(RUSH_S)
+            source.proxies[side.name].dig(RUSH_S)
             for call in rushing.start(plugin):
                 call.result()
 
@@ -98,8 +98,8 @@ def rush(of: world.World) -> None:
 class Soak:
     """A run with samples of every process of ours meanwhile."""
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked = asked
+    def __init__(self, request: Asked) -> None:
+        self._asked = request
         self.run: run.Run | None = None
         self.rush: Callable[[], None] = lambda: None
         self.sampler = samples.Sampler({})
@@ -115,17 +115,17 @@ class Soak:
             raise RuntimeError("faults are asked for before the run is there")
         return self.run
 
-    def sample(self, of: world.World, stop: threading.Event) -> None:
+    def sample(self, source: world.World, stop: threading.Event) -> None:
         """A thread's target: looks at every process of ours, until told to stop."""
-        cluster, time = of.cluster, of.time
-        found: dict[str, Callable[[], int]] = {
-            "leading controller": functools.partial(_pid_of, cluster, of.holder),
-            "standby controller": functools.partial(_pid_of, cluster, of.standby),
+        cluster, time = source.cluster, source.time
+        result: dict[str, Callable[[], int]] = {
+            "leading controller": functools.partial(_pid_of, cluster, source.holder),
+            "standby controller": functools.partial(_pid_of, cluster, source.standby),
         }
-        for side, component in itertools.product(of.nodes, world.OURS):
+        for side, component in itertools.product(source.nodes, world.OURS):
             pid = functools.partial(_pid, cluster, component, side.name)
-            found[f"{component} of {side.name}"] = pid
-        self.sampler = samples.Sampler(found)
+            result[f"{component} of {side.name}"] = pid
+        self.sampler = samples.Sampler(result)
         began = time.monotonic()
         while not time.wait(stop, SAMPLE_S):
             self.sampler.look(time.monotonic() - began, self._of().prepared)
@@ -133,9 +133,9 @@ class Soak:
     def growths(self) -> list[verdict.Growth]:
         """Return what became of each process."""
         return [
-            one
+            growth
             for who, taken in self.sampler.taken.items()
-            for one in verdict.growths(who, taken, WARM_UP)
+            for growth in verdict.growths(who, taken, WARM_UP)
         ]
 
 
@@ -160,11 +160,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chaos.KEEP.mkdir(parents=True, exist_ok=True)
     soak = Soak(Asked(chosen.seed, chosen.pods, chosen.fault_seconds))
     measure = load.Measure(AT_ONCE, chosen.pods)
-    asked = run.Asked(chosen.seed, soak.faults(), False, chaos.KEEP, measure)  # noqa: FBT003 - as named there
+    request = run.Asked(chosen.seed, soak.faults(), False, chaos.KEEP, measure)  # noqa: FBT003 - as named there
     with chaos.cluster() as up, tempfile.TemporaryDirectory() as folder:
-        with world.opened(up, Path(folder)) as of:
-            soak.run, soak.rush = run.Run(of, asked, chaos.say), functools.partial(rush, of)
-            soak.run.beside.append(lambda stop: soak.sample(of, stop))
+        with world.opened(up, Path(folder)) as opened:
+            soak.run, soak.rush = (
+                run.Run(opened, request, chaos.say),
+                functools.partial(rush, opened),
+            )
+            soak.run.beside.append(lambda stop: soak.sample(opened, stop))
             soak.run.go()
         return told(soak, chosen.pods)
 
@@ -175,9 +178,9 @@ def told(soak: Soak, pods: int) -> int:
     if book is None:
         return 1
     chaos.say(book.text())
-    for one in growths:
-        chaos.say(one.text)
-    good = book.good and not any(one.says is verdict.Says.GROWS for one in growths)
+    for growth in growths:
+        chaos.say(growth.text)
+    good = book.good and not any(item.says is verdict.Says.GROWS for item in growths)
     if pods >= PODS:
         per_s = book.pods / book.seconds
         record.write(
@@ -189,7 +192,7 @@ def told(soak: Soak, pods: int) -> int:
                 record.figure("faults", "", [book.faults], seed=book.seed),
                 record.figure("breaches", "", [len(book.broken)], seed=book.seed),
                 record.figure("hardware in two claims", "", [book.overlaps]),
-                *(report.figure(one, book.seed) for one in growths),
+                *(report.figure(item, book.seed) for item in growths),
             ],
         )
     chaos.say("good" if good else "NOT GOOD")
@@ -197,13 +200,13 @@ def told(soak: Soak, pods: int) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m tests.soak.pods", description=(__doc__ or "").splitlines()[0]
     )
-    made.add_argument("--pods", type=int, default=PODS, help="how many in all")
-    made.add_argument("--seed", type=int, default=chaos.SEED, help="draws pods and faults")
-    made.add_argument("--fault-seconds", type=float, default=FAULT_S, help="a fault so often")
-    return made
+    parser.add_argument("--pods", type=int, default=PODS, help="how many in all")
+    parser.add_argument("--seed", type=int, default=chaos.SEED, help="draws pods and faults")
+    parser.add_argument("--fault-seconds", type=float, default=FAULT_S, help="a fault so often")
+    return parser
 
 
 if __name__ == "__main__":

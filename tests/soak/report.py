@@ -18,19 +18,19 @@ class Report:
     seconds: float
 
     @classmethod
-    def of(cls, one: run.Run, asked: run.Asked) -> Self:
+    def of(cls, item: run.Run, request: run.Asked) -> Self:
         """Judge what was sampled."""
-        found = [
+        growths = [
             growth
-            for who, taken in one.sampler.taken.items()
+            for who, taken in item.sampler.taken.items()
             for growth in verdict.growths(who, taken)
         ]
-        return cls(one.book, asked, one.server, tuple(found), one.book.elapsed_s)
+        return cls(item.book, request, item.server, tuple(growths), item.book.elapsed_s)
 
     @property
     def good(self) -> bool:
         """Nothing lost, nothing left over, and nothing that grows."""
-        grows = [one for one in self.growths if one.says is verdict.Says.GROWS]
+        grows = [growth for growth in self.growths if growth.says is verdict.Says.GROWS]
         return not self.book.broken and not grows
 
     @property
@@ -44,8 +44,8 @@ class Report:
             f"longest wait for a Prepare: {book.longest_s:.1f} s",
             "calls that were made again:",
             *(f"  {count:5} {why}" for why, count in book.refused.most_common(20)),
-            *(one.text for one in self.growths),
-            *(f"BROKEN: {one}" for one in book.broken),
+            *(growth.text for growth in self.growths),
+            *(f"BROKEN: {name}" for name in book.broken),
             "good" if self.good else "NOT GOOD",
         ]
         return "\n".join(lines)
@@ -53,11 +53,11 @@ class Report:
     def figures(self) -> list[record.Figure]:
         """Return the figures in the form of every suite."""
         book, seed = self.book, self.asked.seed
-        where = "stand-in API server" if "stand-in" in self.server else "real API server"
-        kills = sum(book.troubles[one] for one in ("plugin killed", "supervisor killed"))
+        location = "stand-in API server" if "stand-in" in self.server else "real API server"
+        kills = sum(book.troubles[entry] for entry in ("plugin killed", "supervisor killed"))
         rate = book.done / self.seconds
         plain = [
-            record.figure(f"claim cycles, {where}", "", [book.done], seed=seed),
+            record.figure(f"claim cycles, {location}", "", [book.done], seed=seed),
             record.figure("claim cycles a second", "/s", [rate], seed=seed),
             record.figure("claims lost", "", [book.lost()], seed=seed),
             record.figure("breaches", "", [len(book.broken)], seed=seed),
@@ -67,7 +67,7 @@ class Report:
                 "longest wait for Prepare, troubles included", "s", [book.longest_s], seed=seed
             ),
         ]
-        return [*plain, *(figure(one, seed) for one in self.growths)]
+        return [*plain, *(figure(growth, seed) for growth in self.growths)]
 
 
 def figure(growth: verdict.Growth, seed: int) -> record.Figure:

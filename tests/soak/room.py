@@ -19,11 +19,11 @@ class Room:
         self._offered: dict[str, dict[draw.Face, list[str]]] = {}
         self._taken: dict[str, list[str]] = {}
         for name in sorted(devices):
-            found = _NAME.fullmatch(name)
-            if found is not None:
-                of_gpu = self._offered.setdefault(found[1], {})
+            match = _NAME.fullmatch(name)
+            if match is not None:
+                of_gpu = self._offered.setdefault(match[1], {})
                 of_gpu.setdefault(_face(name), []).append(name)
-                self._taken.setdefault(found[1], [])
+                self._taken.setdefault(match[1], [])
 
     @property
     def gpus(self) -> int:
@@ -59,17 +59,17 @@ def _face(device: str) -> draw.Face:
     return draw.Face(kind) if kind else draw.Face.WHOLE
 
 
-def _go_together(one: str, other: str) -> bool:
+def _go_together(name: str, other: str) -> bool:
     """Return whether two devices of one GPU can be given out at once."""
-    face = _face(one)
+    face = _face(name)
     if face is not _face(other) or face is draw.Face.WHOLE:
         return False
-    return face is not draw.Face.MIG or not _slices(one) & _slices(other)
+    return face is not draw.Face.MIG or not _slices(name) & _slices(other)
 
 
 def _slices(device: str) -> set[int]:
     """The slices of memory that a MIG placement takes."""
-    found = _NAME.fullmatch(device)
-    assert found is not None
-    start = int(found[4])
-    return set(range(start, start + int(found[3]) // GB_OF_A_SLICE))
+    match = _NAME.fullmatch(device)
+    assert match is not None
+    start = int(match[4])
+    return set(range(start, start + int(match[3]) // GB_OF_A_SLICE))

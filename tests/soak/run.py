@@ -38,38 +38,38 @@ class Asked:
 class Run:
     """`go` returns when all cycles are over, or something broke."""
 
-    def __init__(self, asked: Asked, served: servers.Served, say: Callable[[str], None]) -> None:
-        self._asked = asked
+    def __init__(self, request: Asked, served: servers.Served, say: Callable[[str], None]) -> None:
+        self._asked = request
         self._served = served
         self._say = say
         self._time = clock.SystemClock()
-        self.book = ledger.Ledger(ledger.Pace(asked.cycles, asked.rate), self._time.monotonic)
+        self.book = ledger.Ledger(ledger.Pace(request.cycles, request.rate), self._time.monotonic)
         self.server = ""
         self.sampler = samples.Sampler({})
 
     def go(self) -> None:
         """Set up, run, look at what remains, and end all of it."""
-        with self._served() as found:
-            self.server = found.words
-            self._say(f"seed {self._asked.seed}; {found.words}")
-            with battering.battered(found.kube, found.kubeconfig, servers.NODE) as node:
+        with self._served() as server:
+            self.server = server.words
+            self._say(f"seed {self._asked.seed}; {server.words}")
+            with battering.battered(server.kube, server.kubeconfig, servers.NODE) as node:
                 self.sampler = samples.Sampler(
                     {
                         "plugin": lambda: node.processes[-1].pid,
                         "supervisor": lambda: node.supervisors[-1].pid,
                     }
                 )
-                self._run(found, node)
-                self._remains(found, node)
+                self._run(server, node)
+                self._remains(server, node)
                 if self.book.broken:
                     self._say(f"the plugin's last words:\n{_tail(node.log)}")
 
-    def _run(self, found: servers.Server, node: battering.Battered) -> None:
+    def _run(self, server: servers.Server, node: battering.Battered) -> None:
         ground = lanes.Ground(
             node, room.Room(node.published()), threading.Lock(), self.book, self._time
         )
         stop = threading.Event()
-        breaking = self._breaking(found, node, stop)
+        breaking = self._breaking(server, node, stop)
         running = [
             threading.Thread(target=lanes.Lane(ground, number, self._asked.seed).run, daemon=True)
             for number in range(LANES)
@@ -78,33 +78,35 @@ class Run:
             thread.start()
         while any(thread.is_alive() for thread in running):
             self._time.wait(stop, self._asked.sample_s)
-            self._look(found)
+            self._look(server)
         stop.set()
         for thread in breaking:
             thread.join()
-        self._look(found)
+        self._look(server)
 
     def _breaking(
-        self, found: servers.Server, node: battering.Battered, stop: threading.Event
+        self, server: servers.Server, node: battering.Battered, stop: threading.Event
     ) -> list[threading.Thread]:
         if not self._asked.trouble_s:
             return []
         breaks = draw.Breaks(self._asked.seed, tuple(draw.Trouble))
-        made = troubles.Troubles(node, found, self.book, breaks, self._time)
-        return [threading.Thread(target=made.run, args=(self._asked.trouble_s, stop), daemon=True)]
+        created = troubles.Troubles(node, server, self.book, breaks, self._time)
+        return [
+            threading.Thread(target=created.run, args=(self._asked.trouble_s, stop), daemon=True)
+        ]
 
-    def _look(self, found: servers.Server) -> None:
+    def _look(self, server: servers.Server) -> None:
         book = self.book
         self.sampler.look(book.elapsed_s, book.done)
-        if found.fake is not None:
-            found.fake.forget()
+        if server.fake is not None:
+            server.fake.forget()
         self._say(
             f"{book.elapsed_s:6.0f} s  {book.done:6d} of {self._asked.cycles}  "
             f"plugin {self.sampler.last('plugin')}  "
             f"troubles {book.troubles.total()}  tried again {book.refused.total()}"
         )
 
-    def _remains(self, found: servers.Server, node: battering.Battered) -> None:
+    def _remains(self, server: servers.Server, node: battering.Battered) -> None:
         """Both processes live, and nothing of any claim is left anywhere."""
         for who, process in (
             ("plugin", node.processes[-1]),
@@ -116,8 +118,8 @@ class Run:
             waiting.until(lambda: not node.left() and not node.daemons(), CLEAN_S)
         except AssertionError:
             self.book.breach(f"left on the node: {node.left()}, MPS daemons {node.daemons()}")
-        kept = found.kube.list(gvr.RESOURCE_CLAIMS).items
-        names = [one["metadata"]["name"] for one in kept]
+        items = server.kube.list(gvr.RESOURCE_CLAIMS).items
+        names = [item["metadata"]["name"] for item in items]
         if mine := [name for name in names if name.startswith("lane-")]:
             self.book.breach(f"claims left in the API: {mine}")
         if lost := self.book.lost():

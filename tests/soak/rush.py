@@ -14,7 +14,7 @@ def start(plugin: kubelet.Plugin) -> list[Any]:
     An Unprepare waits for the Prepare of its claim, so both kinds wait at the same time.
     """
     refs = [
-        ports.ClaimRef("default", f"rush-{at}", ids.ClaimUid(f"rush-{at}"))
-        for at in range(servers.PODS)
+        ports.ClaimRef("default", f"rush-{index}", ids.ClaimUid(f"rush-{index}"))
+        for index in range(servers.PODS)
     ]
     return [begin(ref) for begin in (plugin.start_prepare, plugin.start_unprepare) for ref in refs]

@@ -9,16 +9,16 @@ from tests.soak import verdict
 
 def sample(pid: int, at_s: float, cycles: int) -> verdict.Sample | None:
     """A process now; None where it has gone."""
-    of = Path(f"/proc/{pid}")
+    path = Path(f"/proc/{pid}")
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        told = dict(
-            line.split(":", 1) for line in (of / "status").read_text().splitlines() if ":" in line
+        words = dict(
+            line.split(":", 1) for line in (path / "status").read_text().splitlines() if ":" in line
         )
-        if "VmRSS" not in told:  # it has ended, and nobody has waited for it
+        if "VmRSS" not in words:  # it has ended, and nobody has waited for it
             return None
-        rss = int(told["VmRSS"].split()[0]) / 1024
-        files = len(list((of / "fd").iterdir()))
-        return verdict.Sample(at_s, cycles, pid, rss, files, int(told["Threads"]))
+        rss = int(words["VmRSS"].split()[0]) / 1024
+        files = len(list((path / "fd").iterdir()))
+        return verdict.Sample(at_s, cycles, pid, rss, files, int(words["Threads"]))
     return None
 
 
@@ -32,13 +32,13 @@ class Sampler:
     def look(self, at_s: float, cycles: int) -> None:
         """Take one of each."""
         for name, pid in self._pids.items():
-            found = sample(pid(), at_s, cycles)
-            if found is not None:
-                self.taken[name].append(found)
+            result = sample(pid(), at_s, cycles)
+            if result is not None:
+                self.taken[name].append(result)
 
     def last(self, name: str) -> str:
         """The newest, for people."""
         if not self.taken[name]:
             return "-"
-        one = self.taken[name][-1]
-        return f"{one.rss_mib:.1f} MiB {one.fds} files {one.threads} threads"
+        item = self.taken[name][-1]
+        return f"{item.rss_mib:.1f} MiB {item.fds} files {item.threads} threads"

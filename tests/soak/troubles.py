@@ -46,13 +46,13 @@ class Troubles:
     def run(self, every_s: float, stop: threading.Event) -> None:
         """One after so long, again and again; the one under way is ended."""
         while not self._time.wait(stop, every_s):
-            found = self._breaks.draw(killing=self._book.killing)
+            result = self._breaks.draw(killing=self._book.killing)
             try:
-                self._acts[found.trouble](str(found.gpu))
+                self._acts[result.trouble](str(result.gpu))
             except Exception as error:  # noqa: BLE001 - any of them ends the run, and is told
-                self._book.breach(f"{found.trouble}: {type(error).__name__}: {error}")
+                self._book.breach(f"{result.trouble}: {type(error).__name__}: {error}")
                 return
-            self._book.trouble(found.trouble)
+            self._book.trouble(result.trouble)
 
     def _kill_plugin(self, _gpu: str) -> None:
         self._node.kill()

@@ -84,34 +84,40 @@ def judged(samples: Sequence[Sample], warm_up: int = WARM_UP) -> list[Sample]:
     if not samples:
         return []
     last = samples[-1]
-    mine = [one for one in samples if one.pid == last.pid]
+    mine = [sample for sample in samples if sample.pid == last.pid]
     since = max(last.cycles / 2, mine[0].cycles + warm_up)
-    return [one for one in mine if one.cycles >= since]
+    return [sample for sample in mine if sample.cycles >= since]
 
 
 def growths(who: str, samples: Sequence[Sample], warm_up: int = WARM_UP) -> list[Growth]:
     """Memory, files and threads of one process, which is warm after so many cycles."""
-    found = judged(samples, warm_up)
-    cycles = found[-1].cycles - found[0].cycles if found else 0
+    results = judged(samples, warm_up)
+    cycles = results[-1].cycles - results[0].cycles if results else 0
     memory = max(ARENA_MIB, cycles / CYCLES_PER_MIB)
     return [
-        _growth(f"RSS of the {who}", "MiB", found, [one.rss_mib for one in found], memory),
-        _growth(f"open files of the {who}", "files", found, [one.fds for one in found], 1.0),
-        _growth(f"threads of the {who}", "threads", found, [one.threads for one in found], 1.0),
+        _growth(
+            f"RSS of the {who}", "MiB", results, [result.rss_mib for result in results], memory
+        ),
+        _growth(
+            f"open files of the {who}", "files", results, [result.fds for result in results], 1.0
+        ),
+        _growth(
+            f"threads of the {who}", "threads", results, [result.threads for result in results], 1.0
+        ),
     ]
 
 
 def _growth(
-    name: str, unit: str, found: Sequence[Sample], values: Sequence[float], allowed: float
+    name: str, unit: str, samples: Sequence[Sample], values: Sequence[float], allowed: float
 ) -> Growth:
-    if len(found) < FEWEST or found[0].cycles == found[-1].cycles:
+    if len(samples) < FEWEST or samples[0].cycles == samples[-1].cycles:
         return Growth(name, unit, 0.0, 0.0, allowed, 0, 0, (0.0, 0.0))
-    cycles = [float(one.cycles) for one in found]
+    cycles = [float(sample.cycles) for sample in samples]
     slope, error = fit(cycles, values)
     width = cycles[-1] - cycles[0]
     seen = (min(values), max(values))
     return Growth(
-        name, unit, slope * width, error * width, allowed, len(found), int(width), seen
+        name, unit, slope * width, error * width, allowed, len(samples), int(width), seen
     )  # fmt: skip
 
 
@@ -119,7 +125,7 @@ def fit(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
     """The slope of ys by xs, and its error."""
     slope, intercept = statistics.linear_regression(xs, ys)
     left = [y - (slope * x + intercept) for x, y in zip(xs, ys, strict=True)]
-    squares = sum(one * one for one in left)
+    squares = sum(value * value for value in left)
     spread = sum((x - statistics.fmean(xs)) ** 2 for x in xs)
     if squares < EXACT:
         return slope, 0.0

@@ -22,7 +22,7 @@ Answer = allocator_types.Placement | allocator_types.Unschedulable
 
 def workload(*open_claims: claims.Claim, **pod_spec: Any) -> allocator_types.Workload:
     """A pod that uses these claims."""
-    called = [one.name for one in open_claims]
+    called = [open_claim.name for open_claim in open_claims]
     return allocator_types.Workload(objects.pod("pod", *called, **pod_spec), open_claims)
 
 
@@ -43,8 +43,8 @@ def refused(answer: Answer) -> allocator_types.Unschedulable:
 
 def refusal(answer: Answer) -> allocator_types.NodeRejection:
     """Return why the only node does not do."""
-    (found,) = refused(answer).rejections
-    return found
+    (node_rejection,) = refused(answer).rejections
+    return node_rejection
 
 
 def counts(answer: Answer) -> dict[reasons.Reason, int]:
@@ -59,18 +59,18 @@ def devices(answer: Answer) -> list[str]:
 
 def by_request(answer: Answer) -> Mapping[str, list[str]]:
     """The names of the devices by request."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for pick in placed(answer).assignments:
-        found.setdefault(pick.result.request, []).append(pick.device.device)
-    return found
+        result.setdefault(pick.result.request, []).append(pick.device.device)
+    return result
 
 
 def wants(
     view: snapshot.Snapshot, *open_claims: claims.Claim
 ) -> tuple[allocator_requests.RequestSpec, ...]:
-    found = allocator_requests.parse_requests(view, open_claims)
-    assert not isinstance(found, allocator_types.Unschedulable), found
-    return found
+    requests = allocator_requests.parse_requests(view, open_claims)
+    assert not isinstance(requests, allocator_types.Unschedulable), requests
+    return requests
 
 
 def offered(
@@ -86,25 +86,25 @@ def offered(
 def problem(view: snapshot.Snapshot, *open_claims: claims.Claim) -> search.Problem:
     """Return what is searched on node-a, by the API's rules alone."""
     spots = candidates.node_devices(view, view.nodes[NODE])
-    found = wants(view, *open_claims)
+    request_specs = wants(view, *open_claims)
     return search.Problem(
         view,
         spots,
-        [[offered(view, way) for way in want.subrequests] for want in found],
-        [want.claim_index for want in found],
+        [[offered(view, way) for way in want.subrequests] for want in request_specs],
+        [want.claim_index for want in request_specs],
         match_attribute.match_constraints(open_claims, spots),
     )
 
 
-def solved(found: search.Solved | search.Unsolved) -> search.Solved:
-    assert isinstance(found, search.Solved), found
-    return found
+def solved(result: search.Solved | search.Unsolved) -> search.Solved:
+    assert isinstance(result, search.Solved), result
+    return result
 
 
-def unsolved(found: search.Solved | search.Unsolved) -> search.Unsolved:
-    assert isinstance(found, search.Unsolved), found.choices
-    return found
+def unsolved(result: search.Solved | search.Unsolved) -> search.Unsolved:
+    assert isinstance(result, search.Unsolved), result.choices
+    return result
 
 
-def empty_tally(of: search.Problem) -> counters.CounterTracker:
-    return counters.CounterTracker(of.remaining, of.devices)
+def empty_tally(source: search.Problem) -> counters.CounterTracker:
+    return counters.CounterTracker(source.remaining, source.devices)

@@ -48,9 +48,9 @@ def all_asked() -> Iterator[Asked]:
     for path in sorted(DASHBOARDS.glob("*.json")):
         for panel in json.loads(path.read_text())["panels"]:
             for target in panel["targets"]:
-                where = f"{path.stem}: {panel['title']} {target['refId']}"
-                yield Asked(where, filled(target["expr"]))
-    yield from (Asked(f"alert {one['alert']}", one["expr"]) for one in alerts())
+                location = f"{path.stem}: {panel['title']} {target['refId']}"
+                yield Asked(location, filled(target["expr"]))
+    yield from (Asked(f"alert {alert['alert']}", alert["expr"]) for alert in alerts())
 
 
 def documented() -> Iterator[Asked]:
@@ -62,7 +62,9 @@ def documented() -> Iterator[Asked]:
 
 def alerts() -> list[dict[str, Any]]:
     """The alerts."""
-    return [one for group in yaml.safe_load(RULES.read_text())["groups"] for one in group["rules"]]
+    return [
+        rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]
+    ]
 
 
 def filled(text: str) -> str:
@@ -89,8 +91,8 @@ def selectors(node: Any) -> Iterator[Any]:
 
 
 def _parts(node: Any) -> list[Any]:
-    found = [getattr(node, name, None) for name in ("expr", "lhs", "rhs")]
-    return [one for one in (*found, *getattr(node, "args", ())) if one is not None]
+    getattrs = [getattr(node, name, None) for name in ("expr", "lhs", "rhs")]
+    return [entry for entry in (*getattrs, *getattr(node, "args", ())) if entry is not None]
 
 
 def labels(node: Any) -> frozenset[str] | None:
@@ -113,12 +115,12 @@ def labels(node: Any) -> frozenset[str] | None:
 
 
 def _of_selector(node: Any) -> frozenset[str]:
-    known = {**exposed.series(), **OTHERS}
-    if node.name not in known:
+    fields = {**exposed.series(), **OTHERS}
+    if node.name not in fields:
         raise Wrong(f"there is no metric {node.name}")
-    found = known[node.name] | TARGET
-    _need(found, (one.name for one in node.matchers.matchers), node.name)
-    return found
+    field = fields[node.name] | TARGET
+    _need(field, (matcher.name for matcher in node.matchers.matchers), node.name)
+    return field
 
 
 def _of_aggregate(node: Any) -> frozenset[str]:
@@ -147,14 +149,14 @@ def _of_binary(node: Any) -> frozenset[str] | None:
 
 
 def _of_call(node: Any) -> frozenset[str] | None:
-    inner = next((found for one in node.args if (found := labels(one)) is not None), None)
+    inner = next((names for argument in node.args if (names := labels(argument)) is not None), None)
     if node.func.name == "histogram_quantile":
         _need(inner or frozenset(), ("le",), str(node))
         return (inner or frozenset()) - {"le"}
     return inner
 
 
-def _need(found: frozenset[str], wanted: Any, where: str) -> None:
-    lacking = sorted(set(wanted) - found)
+def _need(names: frozenset[str], expected: Any, location: str) -> None:
+    lacking = sorted(set(expected) - names)
     if lacking:
-        raise Wrong(f"{where} has no label {', '.join(lacking)}")
+        raise Wrong(f"{location} has no label {', '.join(lacking)}")

@@ -28,12 +28,16 @@ class Case:
 
 
 def all_of_them() -> list[Case]:
-    found = []
+    cases = []
     for path in sorted(DATA.glob("*.yaml")):
-        told = yaml.safe_load(path.read_text())
-        known = {key: told[key] for key in ("files", "expected", "options", "nodes") if key in told}
-        found.append(Case(path.stem, **known))
-    return found
+        document = yaml.safe_load(path.read_text())
+        fields = {
+            key: document[key]
+            for key in ("files", "expected", "options", "nodes")
+            if key in document
+        }
+        cases.append(Case(path.stem, **fields))
+    return cases
 
 
 CASES = all_of_them()

@@ -26,13 +26,13 @@ def caches(
     found_pods: Iterable[pods.Pod] = (),
     found_classes: Iterable[device_classes.DeviceClass] | None = None,
 ) -> cluster_state.CachedObjects:
-    known = [objects.device_class()] if found_classes is None else list(found_classes)
+    classes = [objects.device_class()] if found_classes is None else list(found_classes)
     return cluster_state.CachedObjects(
-        nodes={ids.Key(one.name): one for one in found_nodes},
-        slices={ids.Key(one.name): one for one in found_slices},
-        classes={ids.Key(one.name): one for one in known},
-        claims={one.key: one for one in found_claims},
-        pods={one.key: one for one in found_pods},
+        nodes={ids.Key(found_node.name): found_node for found_node in found_nodes},
+        slices={ids.Key(found_slice.name): found_slice for found_slice in found_slices},
+        classes={ids.Key(device_class.name): device_class for device_class in classes},
+        claims={found_claim.key: found_claim for found_claim in found_claims},
+        pods={found_pod.key: found_pod for found_pod in found_pods},
     )
 
 
@@ -50,13 +50,13 @@ def view(
 
     There are the class of whole GPUs and ANY, and what classes are named beside them.
     """
-    parsed = [slices.parse(one) for one in found_slices]
-    local = {one.node for one in parsed if one.node is not None}
-    known = [objects.device_class(), objects.device_class(ANY, "true"), *found_classes]
-    there = [*(objects.node(name) for name in sorted(local)), *more_nodes]
-    made = cluster_state.build(DRIVER, caches(there, parsed, taken, found_classes=known))
-    assert isinstance(made, cluster_state.ClusterState)
-    return made
+    parsed = [slices.parse(found_slice) for found_slice in found_slices]
+    local = {item.node for item in parsed if item.node is not None}
+    classes = [objects.device_class(), objects.device_class(ANY, "true"), *found_classes]
+    existing = [*(objects.node(name) for name in sorted(local)), *more_nodes]
+    state = cluster_state.build(DRIVER, caches(existing, parsed, taken, found_classes=classes))
+    assert isinstance(state, cluster_state.ClusterState)
+    return state
 
 
 def fleet(sizes: dict[str, int], *taken: claims.Claim) -> snapshot.Snapshot:

@@ -48,13 +48,13 @@ PLACED = model.Explanation(
 )
 
 
-def _moment(at: str, reason: str, key: str, message: str, kind: str = "Pod") -> model.Moment:
+def _moment(time: str, reason: str, key: str, message: str, kind: str = "Pod") -> model.Moment:
     namespace, _, name = key.partition("/")
-    told = reason in {"NoFit", "Preempted"}
+    reported = reason in {"NoFit", "Preempted"}
     return model.Moment(
-        at=f"2026-11-22T{at}Z",
+        at=f"2026-11-22T{time}Z",
         reason=reason,
-        warning=told,
+        warning=reported,
         kind=kind,
         namespace=namespace,
         name=name,
@@ -75,10 +75,10 @@ def explained(pod: ids.Key) -> model.Explanation | None:
     return {"nlp/big": WAITS, "vision/train": PLACED}.get(pod)
 
 
-def a_reading(found: list[fleets.Raw] | None = None) -> catalog.Reports:
+def a_reading(results: list[fleets.Raw] | None = None) -> catalog.Reports:
     """The fleet, with what happened and why."""
-    known = fleets.a_reading(fleets.on_demand() if found is None else found)
-    return dataclasses.replace(known, explain=explained, events=MOMENTS)
+    reports = fleets.a_reading(fleets.on_demand() if results is None else results)
+    return dataclasses.replace(reports, explain=explained, events=MOMENTS)
 
 
 @dataclasses.dataclass
@@ -105,9 +105,9 @@ def an_application(
     parts = application.AppDeps(
         source, guarded or guard.Guard(), counted, time or clock.SystemClock(), forward
     )
-    made = application.build_app(parts)
-    made.extensions["registry"] = registry
-    return made
+    app = application.build_app(parts)
+    app.extensions["registry"] = registry
+    return app
 
 
 @contextlib.contextmanager
@@ -134,18 +134,18 @@ def served(
 
 def busy() -> list[fleets.Raw]:
     """The fleet with more at work: a picture of it shows something."""
-    made = fleets.raw()
+    raw = fleets.raw()
     for node, index, namespace, name in _MORE:
         key = f"{name}-{node}-{index}"
         user = {"resource": "pods", "name": key, "uid": objects.uid_of(key)}
-        told = {"reserved": [user], "allocationTimestamp": "2026-11-22T10:20:00Z"}
-        status = objects.allocated(node, fleets.gpu(node, index), **told)
+        document = {"reserved": [user], "allocationTimestamp": "2026-11-22T10:20:00Z"}
+        status = objects.allocated(node, fleets.gpu(node, index), **document)
         claim = objects.a_claim(key, status=status, namespace=namespace)
         pod = objects.a_pod(key, key, nodeName=node, status={"phase": "Running"})
         pod["metadata"]["namespace"] = namespace
-        made.append({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **claim})
-        made.append({"apiVersion": "v1", "kind": "Pod", **pod})
-    return made
+        raw.append({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **claim})
+        raw.append({"apiVersion": "v1", "kind": "Pod", **pod})
+    return raw
 
 
 _MORE = (

@@ -18,31 +18,31 @@ _SECONDS: dict[str, float] = {}
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep what was asked for; skip what the subject does not offer, and say so."""
-    told = session.Session.found()
-    mine = [one for one in items if one.path.parent == Path(__file__).parent]
-    if told is None:
-        for one in mine:
-            one.add_marker(pytest.mark.skip(reason="run by python -m tests.blackbox"))
+    reported = session.Session.found()
+    mine = [item for item in items if item.path.parent == Path(__file__).parent]
+    if reported is None:
+        for entry in mine:
+            entry.add_marker(pytest.mark.skip(reason="run by python -m tests.blackbox"))
         return
-    of = subject.read(Path(told.subject))
+    source = subject.read(Path(reported.subject))
     line = api.Cluster.load(run.ROOT).kubernetes
-    left = [one for one in mine if _case(one).kwargs["number"] not in told.cases]
+    left = [item for item in mine if _case(item).kwargs["number"] not in reported.cases]
     config.hook.pytest_deselected(items=left)
-    items[:] = [one for one in items if one not in left]
-    for one in items:
-        one.add_marker(pytest.mark.timeout(CASE_S))
-        missing = [need for need in _case(one).kwargs["needs"] if need not in of.offers]
-        since = _case(one).kwargs["since"]
+    items[:] = [item for item in items if item not in left]
+    for entry in items:
+        entry.add_marker(pytest.mark.timeout(CASE_S))
+        missing = [need for need in _case(entry).kwargs["needs"] if need not in source.offers]
+        since = _case(entry).kwargs["since"]
         if missing:
-            one.add_marker(pytest.mark.skip(reason=f"does not offer {', '.join(missing)}"))
+            entry.add_marker(pytest.mark.skip(reason=f"does not offer {', '.join(missing)}"))
         elif since and tuple(map(int, since.split("."))) > tuple(map(int, line.split("."))):
-            one.add_marker(pytest.mark.skip(reason=f"Kubernetes has it since {since}"))
+            entry.add_marker(pytest.mark.skip(reason=f"Kubernetes has it since {since}"))
 
 
 def _case(item: pytest.Item) -> pytest.Mark:
-    found = item.get_closest_marker("case")
-    assert found is not None, f"{item.nodeid} has no number: @catalogue.case"
-    return found
+    mark = item.get_closest_marker("case")
+    assert mark is not None, f"{item.nodeid} has no number: @catalogue.case"
+    return mark
 
 
 @pytest.hookimpl(wrapper=True)
@@ -50,24 +50,24 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, Any, Any]:
     """Note what came of a case, once it is over."""
-    made = yield
-    told = session.Session.found()
-    if told is None or item.get_closest_marker("case") is None:
-        return made
+    created = yield
+    reported = session.Session.found()
+    if reported is None or item.get_closest_marker("case") is None:
+        return created
     number = _case(item).kwargs["number"]
     _SECONDS[number] = _SECONDS.get(number, 0.0) + call.duration
-    if made.failed or made.skipped or made.when == "teardown":
+    if created.failed or created.skipped or created.when == "teardown":
         bad = item.stash.setdefault(_BAD, [])
-        if made.failed or made.skipped:
-            why = made.longrepr[2] if isinstance(made.longrepr, tuple) else _why(call)
-            bad.append((made.outcome, why.removeprefix("Skipped: ")))
-        if made.when == "teardown":
+        if created.failed or created.skipped:
+            why = created.longrepr[2] if isinstance(created.longrepr, tuple) else _why(call)
+            bad.append((created.outcome, why.removeprefix("Skipped: ")))
+        if created.when == "teardown":
             outcome, detail = (bad or [("passed", "")])[0]
             seconds = round(_SECONDS[number], 1)
-            told.note(
+            reported.note(
                 {"number": number, "outcome": outcome, "seconds": seconds, "detail": detail[:4000]}
             )
-    return made
+    return created
 
 
 def _why(call: pytest.CallInfo[Any]) -> str:
@@ -78,11 +78,11 @@ _BAD = pytest.StashKey[list[tuple[str, str]]]()
 
 
 @pytest.fixture(scope="session")
-def told() -> session.Session:
+def run_session() -> session.Session:
     """Return what this process was told to do."""
-    found = session.Session.found()
-    assert found is not None
-    return found
+    result = session.Session.found()
+    assert result is not None
+    return result
 
 
 @pytest.fixture(scope="session")
@@ -98,17 +98,20 @@ def kube(cluster: api.Cluster) -> client.KubeClient:
 
 
 @pytest.fixture(scope="session")
-def tried(told: session.Session) -> subject.Subject:
+def tried(run_session: session.Session) -> subject.Subject:
     """Return who is tried."""
-    return subject.read(Path(told.subject))
+    return subject.read(Path(run_session.subject))
 
 
 @pytest.fixture(scope="session")
 def here(
-    told: session.Session, cluster: api.Cluster, kube: client.KubeClient, tried: subject.Subject
+    run_session: session.Session,
+    cluster: api.Cluster,
+    kube: client.KubeClient,
+    tried: subject.Subject,
 ) -> Iterator[seat.Seat]:
     """The subject on this process' node."""
-    places = programs.Places(run.WHERE, told.node, tried.name)
+    places = programs.Places(run.WHERE, run_session.node, tried.name)
     with seat.Seat(cluster, kube, places, tried).taken() as taken:
         yield taken
 
@@ -117,9 +120,11 @@ def here(
 def neighbour(here: seat.Seat) -> Iterator[seat.Seat]:
     """A second driver on the same node."""
     flags = ("--driver-name", "neighbour.example.com", "--device-prefix", "other")
-    of = programs.named(subject.read(run.NEIGHBOUR), "_neighbour", "neighbour.example.com", *flags)
-    places = programs.Places(run.WHERE, here.node, of.name)
-    with seat.Seat(here.cluster, here.kube, places, of).taken() as taken:
+    named = programs.named(
+        subject.read(run.NEIGHBOUR), "_neighbour", "neighbour.example.com", *flags
+    )
+    places = programs.Places(run.WHERE, here.node, named.name)
+    with seat.Seat(here.cluster, here.kube, places, named).taken() as taken:
         yield taken
 
 
@@ -127,9 +132,9 @@ def neighbour(here: seat.Seat) -> Iterator[seat.Seat]:
 def field(here: seat.Seat) -> Iterator[room.Room]:
     """A namespace; all is mended and gone before the next case."""
     ground = playground.Playground.open(here.cluster, here.kube)
-    made = room.Room(here, ground)
+    created = room.Room(here, ground)
     try:
-        yield made
+        yield created
     finally:
         here.mend()
         ground.close()

@@ -51,7 +51,7 @@ def test_the_kubelet_tries_again_by_itself(field: room.Room) -> None:
     for name in ("asked-again", "answer-lost"):
         field.running(name, 150)
         assert len(field.has(name)) == 1
-        assert [one.code == "OK" for one in field.prepares(name)][:2] == [False, True]
+        assert [prepared.code == "OK" for prepared in field.prepares(name)][:2] == [False, True]
 
 
 @case("BB-2.4", f"{NODE}: must run pod if NodeUnprepareResources fails and then succeeds")
@@ -65,7 +65,7 @@ def test_a_pod_goes_once_unprepare_works(field: room.Room) -> None:
         field.running(name)
     field.delete("refused", "lost", within_s=150)
     for name in ("refused", "lost"):
-        assert [one.code == "OK" for one in field.unprepares(name)] == [False, True]
+        assert [unprepared.code == "OK" for unprepared in field.unprepares(name)] == [False, True]
         assert not field.seat.cdi_files(field.uid(name))
 
 
@@ -162,7 +162,7 @@ def test_a_claim_that_no_container_names_is_prepared(field: room.Room) -> None:
     field.claim("unused")
     field.pod("idle", "unused", containers={"main": []})
     field.running("idle")
-    assert [one for one in field.prepares("unused") if one.is_good()]
+    assert [prepared for prepared in field.prepares("unused") if prepared.is_good()]
     assert field.has("idle") == []
     field.delete("idle")
     field.unprepared("unused")
@@ -175,8 +175,8 @@ def test_each_claim_of_a_call_is_answered(here: seat.Seat, field: room.Room) -> 
     field.pod("all", "one", "two", "three")
     field.running("all")
     assert len(field.has("all")) == 3
-    (call,) = [one for one in field.prepares("one") if one.is_good()]
+    (call,) = [prepared for prepared in field.prepares("one") if prepared.is_good()]
     assert set(call.refused) == {field.uid(name) for name in ("one", "two", "three")}
-    ids = [one for found in call.cdi.values() for one in found]
+    ids = [item for entry in call.cdi.values() for item in entry]
     assert len(set(ids)) == len(ids) >= 3
     assert here.proxy.records.calls(PREPARE, "two")

@@ -36,9 +36,9 @@ def devices(field: room.Room, pod: str) -> set[str]:
     return set(field.has(pod))
 
 
-def good(of: seat.Seat, method: str, claim: str) -> bool:
+def good(source: seat.Seat, method: str, claim: str) -> bool:
     """Return whether a call for the claim ended well."""
-    return any(one.is_good() for one in of.proxy.records.calls(method, claim))
+    return any(call.is_good() for call in source.proxy.records.calls(method, claim))
 
 
 @case("BB-3.1", f"{NODE}: must prepare and unprepare resources")
@@ -46,7 +46,7 @@ def test_a_pod_has_devices_of_both(both: room.Room, neighbour: seat.Seat) -> Non
     mine, other = ask(both, neighbour, "pair")
     both.running("pair")
     assert len(devices(both, "pair")) == 2
-    assert len([one for one in devices(both, "pair") if "OTHER" in one]) == 1
+    assert len([device for device in devices(both, "pair") if "OTHER" in device]) == 1
     both.delete("pair")
     assert good(both.seat, UNPREPARE, mine)
     assert good(neighbour, UNPREPARE, other)
@@ -56,27 +56,27 @@ def test_a_pod_has_devices_of_both(both: room.Room, neighbour: seat.Seat) -> Non
 
 @case("BB-3.2", f"{NODE}: must provide metrics")
 def test_the_kubelet_counts_claims_of_both(both: room.Room, neighbour: seat.Seat) -> None:
-    before = in_use(both.seat)
+    previous = in_use(both.seat)
     ask(both, neighbour, "counted")
     both.running("counted")
     drivers = (both.seat.subject.driver, neighbour.subject.driver)
     now = in_use(both.seat)
-    assert [now.get(name) for name in drivers] == [before.get(name, 0) + 1 for name in drivers]
-    counted = [one for one in both.seat.metrics() if one.name == OPERATIONS]
-    assert any(one.labels["operation_name"] == "PrepareResources" for one in counted)
+    assert [now.get(name) for name in drivers] == [previous.get(name, 0) + 1 for name in drivers]
+    counted = [metric for metric in both.seat.metrics() if metric.name == OPERATIONS]
+    assert any(sample.labels["operation_name"] == "PrepareResources" for sample in counted)
     both.delete("counted")
 
     def fewer() -> bool:
         left = in_use(both.seat)
-        return all(left.get(name, 0) == before.get(name, 0) for name in drivers)
+        return all(left.get(name, 0) == previous.get(name, 0) for name in drivers)
 
     until(fewer, 30, "the claims are in use no more")
 
 
 def in_use(here: seat.Seat) -> dict[str, int]:
     """Claims in use, by driver."""
-    found = (one for one in here.metrics() if one.name == IN_USE)
-    return {one.labels["driver_name"]: int(one.value) for one in found}
+    samples = (metric for metric in here.metrics() if metric.name == IN_USE)
+    return {sample.labels["driver_name"]: int(sample.value) for sample in samples}
 
 
 @case(
@@ -109,7 +109,7 @@ def test_a_pod_goes_once_both_have_unprepared(both: room.Room, neighbour: seat.S
     both.delete("leaving", within_s=150)
     assert good(both.seat, UNPREPARE, mine)
     calls = neighbour.proxy.records.calls(UNPREPARE, other)
-    assert [one.is_good() for one in calls][:2] == [False, True]
+    assert [call.is_good() for call in calls][:2] == [False, True]
 
 
 @case(

@@ -27,20 +27,20 @@ def mended(here: seat.Seat) -> Any:
 @case("BB-4.1", f"{CLUSTER}: must manage ResourceSlices")
 def test_slices_are_the_nodes_own_and_are_left_alone(here: seat.Seat) -> None:
     node = here.kube.get(gvr.NODES, here.node)
-    before = settled(here)
+    previous = settled(here)
     names: list[str] = []
-    for one in here.slices():
-        (owner,) = one["metadata"]["ownerReferences"]
+    for slice_ in here.slices():
+        (owner,) = slice_["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"]) == ("Node", here.node)
         assert (owner["uid"], owner["controller"]) == (node["metadata"]["uid"], True)
-        spec = one["spec"]
+        spec = slice_["spec"]
         pool = here.subject.device.pool.format(node=here.node)
         assert (spec["driver"], spec["nodeName"]) == (here.subject.driver, here.node)
         assert spec["pool"]["name"] == pool
-        assert spec["pool"]["resourceSliceCount"] == len(before)
+        assert spec["pool"]["resourceSliceCount"] == len(previous)
         names += [device["name"] for device in spec.get("devices", ())]
     assert len(set(names)) == len(names) >= here.subject.device.count
-    assert len({one["spec"]["pool"]["generation"] for one in here.slices()}) == 1
+    assert len({entry["spec"]["pool"]["generation"] for entry in here.slices()}) == 1
     here.stays(lambda: written(here), STABLE_S, 2)
 
 
@@ -48,8 +48,8 @@ def test_slices_are_the_nodes_own_and_are_left_alone(here: seat.Seat) -> None:
 def test_a_kubelet_that_starts_removes_slices_that_nobody_stands_for(here: seat.Seat) -> None:
     here.stop_kubelet()
     here.programs.stop()
-    before = written(here)
-    assert before
+    previous = written(here)
+    assert previous
     here.stays(lambda: written(here), 3)
     here.start_kubelet()
     here.gone(30)
@@ -57,11 +57,13 @@ def test_a_kubelet_that_starts_removes_slices_that_nobody_stands_for(here: seat.
 
 @case("BB-4.3", "F-1: ours")
 def test_slices_that_a_kubelet_removed_are_published_again(here: seat.Seat) -> None:
-    before = {one["metadata"]["uid"] for one in here.slices()}
+    previous = {slice_["metadata"]["uid"] for slice_ in here.slices()}
     devices = set(here.devices())
     here.restart_kubelet()
     until(
-        lambda: here.slices() and not before & {one["metadata"]["uid"] for one in here.slices()},
+        lambda: (
+            here.slices() and not previous & {slice_["metadata"]["uid"] for slice_ in here.slices()}
+        ),
         90,
         "all slices are new",
     )
@@ -86,9 +88,9 @@ def test_slices_go_when_the_plugin_dies(here: seat.Seat) -> None:
 def test_slices_go_when_a_registered_plugin_never_serves(here: seat.Seat) -> None:
     here.programs.stop()
     here.proxy.hide(service=True)
-    before = here.registrations()
+    previous = here.registrations()
     here.programs.start()
-    here.registered_after(before)
+    here.registered_after(previous)
     until(here.devices, 30, "the plugin publishes")
     time.sleep(3)
     key = f"bb-{here.subject.name}-plugin"
@@ -101,13 +103,13 @@ def test_slices_go_when_a_registered_plugin_never_serves(here: seat.Seat) -> Non
 
 @case("BB-4.7", f"{NODE}: must not be removed if plugin restarts quickly enough")
 def test_slices_stay_when_the_plugin_is_soon_back(here: seat.Seat) -> None:
-    before = settled(here)
+    previous = settled(here)
     registered = here.registrations()
     here.programs.kill()
     time.sleep(5)
     here.programs.start()
     here.registered_after(registered)
-    assert written(here) == before
+    assert written(here) == previous
     here.stays(lambda: written(here), WIPE_S, 2)
 
 
@@ -130,7 +132,7 @@ def test_a_slice_that_somebody_deleted_is_published_again(here: seat.Seat) -> No
     here.kube.delete(gvr.RESOURCE_SLICES, victim["name"])
 
     def back() -> bool:
-        uids = {one["metadata"]["uid"] for one in here.slices()}
+        uids = {slice_["metadata"]["uid"] for slice_ in here.slices()}
         return victim["uid"] not in uids and set(here.devices()) == devices
 
     until(back, 60, "all devices are back")

@@ -29,9 +29,9 @@ def old(here: seat.Seat) -> Iterator[seat.Seat]:
 
 def start(here: seat.Seat, name: str) -> None:
     """Start an instance; it is registered when this returns."""
-    before = here.registrations()
+    previous = here.registrations()
     here.programs.start(name)
-    here.registered_after(before)
+    here.registered_after(previous)
     here.wait_published()
 
 
@@ -56,7 +56,7 @@ def test_a_new_instance_takes_over_while_the_old_one_runs(old: seat.Seat, field:
     field.delete("before", "during", "after")
     for name in ("before", "during", "after"):
         field.unprepared(name)
-        codes = [one.code for one in (*field.prepares(name), *field.unprepares(name))]
+        codes = [entry.code for entry in (*field.prepares(name), *field.unprepares(name))]
         assert set(codes) == {"OK"}
 
 
@@ -64,8 +64,8 @@ def test_a_new_instance_takes_over_while_the_old_one_runs(old: seat.Seat, field:
 def test_an_instance_that_cannot_start_harms_nothing(old: seat.Seat, field: room.Room) -> None:
     slices = settled(old)
     flags = (*old.subject.plugin.instance, *old.subject.plugin.broken)
-    code, told = old.programs.try_once(30, *flags, instance=NEW)
-    assert code not in {None, 0}, told
+    code, message = old.programs.try_once(30, *flags, instance=NEW)
+    assert code not in {None, 0}, message
     use(field, "still")
     field.delete("still")
     field.unprepared("still")
@@ -81,9 +81,9 @@ def test_a_new_instance_follows_the_old_one(old: seat.Seat, field: room.Room) ->
     use(field, "before")
     slices = settled(old)
     old.programs.stop(OLD)
-    before = old.registrations()
+    previous = old.registrations()
     old.programs.start(NEW)
-    playground.until(lambda: old.registrations() > before, SEQUENTIAL_S, "the new one serves")
+    playground.until(lambda: old.registrations() > previous, SEQUENTIAL_S, "the new one serves")
     use(field, "after")
     old.stays(lambda: written(old), 30, 2)
     assert written(old) == slices
@@ -94,11 +94,11 @@ def test_a_new_instance_follows_the_old_one(old: seat.Seat, field: room.Room) ->
 @case("BB-5.4", "F-7: ours")
 def test_a_restart_leaves_running_pods_alone(here: seat.Seat, field: room.Room) -> None:
     use(field, "steady")
-    before = field.ground.pod("steady")["status"]["containerStatuses"][0]["containerID"]
+    previous = field.ground.pod("steady")["status"]["containerStatuses"][0]["containerID"]
     here.programs.stop()
     start(here, "")
     use(field, "next")
-    found = field.ground.pod("steady")["status"]["containerStatuses"][0]
-    assert (found["containerID"], found["restartCount"]) == (before, 0)
+    container_status = field.ground.pod("steady")["status"]["containerStatuses"][0]
+    assert (container_status["containerID"], container_status["restartCount"]) == (previous, 0)
     field.delete("steady")
     field.unprepared("steady")

@@ -36,7 +36,7 @@ def test_a_new_claim_of_the_same_name_waits_for_the_old_one(field: room.Room) ->
     field.claim("same")
     field.pod("old", "same")
     field.running("old")
-    before = field.uid("same")
+    previous = field.uid("same")
     field.proxy.faults.plan(UNPREPARE, faults.Fail(), claim="same")
     field.force_delete("old")
     field.kube.delete(gvr.RESOURCE_CLAIMS, "same", field.namespace)
@@ -47,13 +47,17 @@ def test_a_new_claim_of_the_same_name_waits_for_the_old_one(field: room.Room) ->
     assert field.phase("new") == "Pending"
     assert not field.prepares(field.uid("same"))
     field.proxy.faults.lift()
-    until(lambda: any(one.is_good() for one in field.unprepares(before)), 120, "the old one goes")
+    until(
+        lambda: any(unprepared.is_good() for unprepared in field.unprepares(previous)),
+        120,
+        "the old one goes",
+    )
     field.soon("new", within_s=90)
     assert len(field.has("new")) == 1
 
 
 def _names(field: room.Room) -> set[str]:
-    return {one["metadata"]["name"] for one in field.ground.claims()}
+    return {claim["metadata"]["name"] for claim in field.ground.claims()}
 
 
 @case("BB-6.3", f"{CLUSTER}: supports sharing a claim concurrently")
@@ -112,7 +116,9 @@ def test_containers_of_pods_share_a_claim(field: room.Room) -> None:
         field.pod(name, "wide", containers={"main": ["wide"], "other": ["wide"]})
     for name in ("left", "right"):
         field.running(name)
-    seen = {tuple(field.has(pod, of)) for pod in ("left", "right") for of in ("main", "other")}
+    seen = {
+        tuple(field.has(pod, entry)) for pod in ("left", "right") for entry in ("main", "other")
+    }
     assert len(seen) == 1
 
 
@@ -124,7 +130,9 @@ def test_pods_use_a_claim_one_after_another(field: room.Room) -> None:
         field.running(name)
         assert len(field.has(name)) == 1
         field.delete(name)
-    assert len([one for one in field.unprepares("again") if one.is_good()]) >= 3
+    assert (
+        len([unprepared for unprepared in field.unprepares("again") if unprepared.is_good()]) >= 3
+    )
 
 
 @case("BB-6.9", f"{CLUSTER}: must deallocate after use")
@@ -155,26 +163,26 @@ def test_a_pod_that_is_done_reserves_nothing(field: room.Room) -> None:
 def test_a_claim_that_was_made_goes_with_the_work(field: room.Room) -> None:
     field.template("each")
     field.pod("brief", template="each", ends=ENDS)
-    made = field.made_for("brief")
+    made_for = field.made_for("brief")
     field.ended("brief")
-    until(lambda: made not in _names(field), 60, "the claim is gone")
-    field.unprepared(made)
+    until(lambda: made_for not in _names(field), 60, "the claim is gone")
+    field.unprepared(made_for)
 
 
 @case("BB-6.12", f"{CLUSTER}: does not delete generated claims when pod is restarting")
 def test_a_claim_that_was_made_stays_while_containers_restart(field: room.Room) -> None:
     field.template("each")
     field.pod("crashing", template="each", ends="exit 1", restartPolicy="Always")
-    made = field.made_for("crashing")
+    made_for = field.made_for("crashing")
 
     def restarts() -> int:
-        found = field.ground.pod("crashing")["status"].get("containerStatuses") or [{}]
-        return int(found[0].get("restartCount", 0))
+        result = field.ground.pod("crashing")["status"].get("containerStatuses") or [{}]
+        return int(result[0].get("restartCount", 0))
 
     until(lambda: restarts() >= 2, 90, "the container restarted twice")
-    assert made in _names(field)
-    assert field.results(made)
-    assert not field.unprepares(made)
+    assert made_for in _names(field)
+    assert field.results(made_for)
+    assert not field.unprepares(made_for)
     assert len(field.has("crashing")) == 1
 
 
@@ -199,7 +207,7 @@ def test_every_device_is_given_once(field: room.Room) -> None:
         field.pod(name, template="each")
     for name in names:
         field.running(name, 120)
-    seen = [one for name in names for one in field.has(name)]
+    seen = [text for name in names for text in field.has(name)]
     assert len(set(seen)) == len(seen) == count
     field.pod("late", template="each")
     field.stays_pending("late", 3)
@@ -211,8 +219,8 @@ def test_every_device_is_given_once(field: room.Room) -> None:
 def test_a_pod_waits_for_its_class(field: room.Room) -> None:
     name = f"{field.namespace}.example.com"
     plain = field.seat.subject.device.request["deviceClassName"]
-    wanted = {**field.seat.subject.device.request, "deviceClassName": name}
-    field.claim("classless", field.a_request(**wanted))
+    expected = {**field.seat.subject.device.request, "deviceClassName": name}
+    field.claim("classless", field.a_request(**expected))
     field.pod("classless", "classless")
     field.stays_pending("classless", 3)
     spec = json.loads(field.cluster.kubectl("get", "deviceclass", plain, "-o", "json"))["spec"]
@@ -227,8 +235,8 @@ def test_a_pod_waits_for_its_class(field: room.Room) -> None:
 @case("BB-6.16", f"{CLUSTER}: keeps pod pending because of CEL runtime errors")
 def test_a_selector_that_fails_keeps_a_pod_waiting(field: room.Room) -> None:
     broken = {"cel": {"expression": 'device.attributes["no.such.domain"].thing == "x"'}}
-    wanted = {**field.seat.subject.device.request, "selectors": [broken]}
-    field.claim("broken", field.a_request(**wanted))
+    expected = {**field.seat.subject.device.request, "selectors": [broken]}
+    field.claim("broken", field.a_request(**expected))
     field.pod("broken", "broken")
     field.stays_pending("broken", 5)
     assert not field.prepares("broken")

@@ -40,7 +40,7 @@ def shown(field: room.Room, configs: subject.Configs, pod: str, container: str =
 
 def first_available(name: str, *choices: Mapping[str, Any]) -> dict[str, Any]:
     """A request for the first of these that can be had: sub-0, sub-1, ..."""
-    named = [{"name": f"sub-{at}", **one} for at, one in enumerate(choices)]
+    named = [{"name": f"sub-{index}", **choice} for index, choice in enumerate(choices)]
     return {"name": name, "firstAvailable": named}
 
 
@@ -103,7 +103,7 @@ def test_the_first_choice_that_can_be_had_is_given(field: room.Room) -> None:
     field.claim("choice", first_available("main", {**plain, "selectors": [NEVER]}, plain))
     field.pod("choice", "choice", containers={"main": ["choice/main"]})
     field.running("choice")
-    assert [one["request"] for one in field.results("choice")] == ["main/sub-1"]
+    assert [result["request"] for result in field.results("choice")] == ["main/sub-1"]
     assert len(field.has("choice")) == 1
 
 
@@ -158,8 +158,8 @@ def test_each_container_has_its_claims_configuration(
     field: room.Room, configs: subject.Configs
 ) -> None:
     both = {"left": configs.one, "right": configs.other}
-    for name, one in both.items():
-        field.claim(name, config=[field.config(one.parameters)])
+    for name, config in both.items():
+        field.claim(name, config=[field.config(config.parameters)])
     named = {"left": ["left"], "right": ["right"], "none": []}
     field.pod("pair", "left", "right", containers=named)
     field.running("pair", 90)

@@ -30,7 +30,7 @@ def test_a_part_waits_until_the_whole_is_free(field: room.Room, tried: subject.S
     field.stays_pending("part", 5)
     field.delete("whole")
     field.running("part", 90)
-    assert [one for one in field.prepares("part") if one.is_good()]
+    assert [prepared for prepared in field.prepares("part") if prepared.is_good()]
 
 
 @case(
@@ -46,10 +46,10 @@ def test_shares_of_one_device_are_given_to_several(
         field.pod(name, name)
     for name in names:
         field.running(name, 120)
-    results = [one for name in names for one in field.results(name)]
-    assert len({one["shareID"] for one in results}) == len(names)
-    assert len({(one["pool"], one["device"]) for one in results}) < len(names)
-    assert all(one["consumedCapacity"] for one in results)
+    results = [result for name in names for result in field.results(name)]
+    assert len({result["shareID"] for result in results}) == len(names)
+    assert len({(result["pool"], result["device"]) for result in results}) < len(names)
+    assert all(result["consumedCapacity"] for result in results)
 
 
 @case("BB-8.3", f"{NODE}: same device with two ShareIDs", FEATURE.CAPACITY)
@@ -60,8 +60,8 @@ def test_a_claim_may_have_two_shares_of_a_device(field: room.Room, tried: subjec
     field.pod("twice", "twice")
     field.running("twice", 120)
     results = field.results("twice")
-    assert len({one["shareID"] for one in results}) == 2
-    (call, *_) = [one for one in field.prepares("twice") if one.is_good()]
+    assert len({result["shareID"] for result in results}) == 2
+    (call, *_) = [prepared for prepared in field.prepares("twice") if prepared.is_good()]
     assert call.cdi[field.uid("twice")]
 
 
@@ -99,8 +99,8 @@ def taint(here: seat.Seat) -> Iterator[Any]:
 def test_a_tainted_device_is_for_who_tolerates_it(field: room.Room, taint: Any) -> None:
     taint("NoSchedule")
     field.claim("plain")
-    wanted = {**field.seat.subject.device.request, "tolerations": TOLERATED}
-    field.claim("hardy", field.a_request(**wanted))
+    expected = {**field.seat.subject.device.request, "tolerations": TOLERATED}
+    field.claim("hardy", field.a_request(**expected))
     for name in ("plain", "hardy"):
         field.pod(name, name)
     field.running("hardy")
@@ -112,9 +112,9 @@ def test_a_device_to_be_left_is_for_who_tolerates_that(field: room.Room, taint: 
     taint("NoExecute")
     field.claim("plain")
     # The eviction controller goes by tolerations that name the effect, the scheduler by any.
-    tolerated = [{**one, "effect": "NoExecute"} for one in TOLERATED]
-    wanted = {**field.seat.subject.device.request, "tolerations": tolerated}
-    field.claim("hardy", field.a_request(**wanted))
+    tolerated = [{**entry, "effect": "NoExecute"} for entry in TOLERATED]
+    expected = {**field.seat.subject.device.request, "tolerations": tolerated}
+    field.claim("hardy", field.a_request(**expected))
     for name in ("plain", "hardy"):
         field.pod(name, name)
     field.running("hardy")
@@ -142,8 +142,8 @@ def test_an_administrator_sees_a_device_in_use(field: room.Room) -> None:
     field.claim("user")
     field.pod("user", "user")
     field.running("user")
-    wanted = {**field.seat.subject.device.request, "adminAccess": True}
-    field.claim("admin", {"name": "one", "exactly": wanted})
+    expected = {**field.seat.subject.device.request, "adminAccess": True}
+    field.claim("admin", {"name": "one", "exactly": expected})
     allocation = copy.deepcopy(field.ground.claim("user")["status"]["allocation"])
     allocation["devices"]["results"][0]["adminAccess"] = True
     field.allocate("admin", allocation)
@@ -165,8 +165,8 @@ def test_an_administrator_sees_a_device_in_use(field: room.Room) -> None:
 def test_a_class_is_an_extended_resource_too(field: room.Room) -> None:
     name = field.seat.subject.device.request["deviceClassName"]
     pod = field.a_pod("extended")
-    wanted = {f"deviceclass.resource.kubernetes.io/{name}": "1"}
-    pod["spec"]["containers"][0]["resources"] = {"limits": wanted}
+    expected = {f"deviceclass.resource.kubernetes.io/{name}": "1"}
+    pod["spec"]["containers"][0]["resources"] = {"limits": expected}
     field.ground.create(pod)
     field.running("extended", 90)
     assert len(field.has("extended")) == 1

@@ -27,13 +27,13 @@ class Patient:
         field.pod("patient", "patient")
         field.running("patient")
         (self.result,) = field.results("patient")
-        told = field.seat.subject.health
-        assert told is not None
-        self.told = told
+        health = field.seat.subject.health
+        assert health is not None
+        self.told = health
         name = self.result["device"]
         until(lambda: name in field.seat.devices(), PUBLISHED_S, f"{name} is published")
         device = field.seat.devices()[name]
-        self.attribute = _value(device["attributes"], told.attribute)
+        self.attribute = _value(device["attributes"], health.attribute)
 
     def suffer(self, command: tuple[str, ...]) -> None:
         device = self.result["device"]
@@ -41,18 +41,18 @@ class Patient:
         self.field.seat.programs.run_all([command], **places)
 
     def health(self) -> list[str]:
-        return [one["health"] for one in self._resources()]
+        return [resource["health"] for resource in self._resources()]
 
     def messages(self) -> list[str]:
-        return [one.get("message", "") for one in self._resources()]
+        return [resource.get("message", "") for resource in self._resources()]
 
     def _resources(self) -> list[dict[str, str]]:
         statuses = self.field.ground.pod("patient")["status"].get("containerStatuses", ())
         return [
-            one
+            resource
             for status in statuses
             for entry in status.get("allocatedResourcesStatus", ())
-            for one in entry["resources"]
+            for resource in entry["resources"]
         ]
 
     def becomes(self, health: str, within_s: float | None = None) -> None:
@@ -67,10 +67,10 @@ def _value(attributes: dict[str, dict[str, str]], name: str) -> str:
 
 @pytest.fixture
 def patient(field: room.Room) -> Iterator[Patient]:
-    made = Patient(field)
-    made.becomes("Healthy")
-    yield made
-    made.suffer(made.told.heal)
+    created = Patient(field)
+    created.becomes("Healthy")
+    yield created
+    created.suffer(created.told.heal)
 
 
 @case("BB-9.1", f"{NODE}: should reflect device health changes in the Pod's status", HEALTH)
@@ -95,12 +95,12 @@ def test_the_pod_tells_in_words_what_ails_its_device(patient: Patient) -> None:
     HEALTH,
 )
 def test_health_comes_over_the_same_connection(here: seat.Seat, patient: Patient) -> None:
-    before = here.proxy.records.connections()
+    previous = here.proxy.records.connections()
     patient.field.claim("other")
     patient.field.pod("other", "other")
     patient.field.running("other")
     assert here.proxy.records.calls(WATCH)
-    assert here.proxy.records.connections() == before
+    assert here.proxy.records.connections() == previous
 
 
 @case(
@@ -108,9 +108,7 @@ def test_health_comes_over_the_same_connection(here: seat.Seat, patient: Patient
     f"{NODE}: should update health to Unknown when plugin stops and recover upon restart",
     HEALTH,
 )
-def test_nobody_knows_the_health_while_the_plugin_is_away(
-    here: seat.Seat, patient: Patient
-) -> None:
+def test_health_is_unknown_while_the_plugin_is_down(here: seat.Seat, patient: Patient) -> None:
     here.programs.kill()
     patient.becomes("Unknown", UNKNOWN_S)
     here.programs.start()
@@ -144,7 +142,7 @@ def test_health_is_watched_again_after_the_connection_was_cut(
     HEALTH,
 )
 def test_devices_fail_and_recover_while_pods_come_and_go(here: seat.Seat, patient: Patient) -> None:
-    field, before = patient.field, here.proxy.records.connections()
+    field, previous = patient.field, here.proxy.records.connections()
     for round_ in range(2):
         names = [f"p{round_}-{number}" for number in range(3)]
         for name in names:
@@ -157,7 +155,7 @@ def test_devices_fail_and_recover_while_pods_come_and_go(here: seat.Seat, patien
         patient.suffer(patient.told.heal)
         field.delete(*names)
         patient.becomes("Healthy")
-    assert here.proxy.records.connections() == before
+    assert here.proxy.records.connections() == previous
 
 
 @case("BB-9.7", f"{CLUSTER}: driver may update the ResourceClaim.Status.Devices", STATUS)
@@ -168,13 +166,13 @@ def test_the_claim_tells_what_the_driver_says_of_its_device(field: room.Room) ->
 
     def said() -> list[str]:
         return [
-            one["device"]
-            for one in field.ground.claim("told").get("status", {}).get("devices", ())
-            if one["driver"] == field.seat.subject.driver
+            entry["device"]
+            for entry in field.ground.claim("told").get("status", {}).get("devices", ())
+            if entry["driver"] == field.seat.subject.driver
         ]
 
     until(said, 60, "status.devices has the device")
-    assert said() == [one["device"] for one in field.results("told")]
+    assert said() == [result["device"] for result in field.results("told")]
     field.delete("told")
     time.sleep(1)
     assert not field.ground.claim("told").get("status", {}).get("devices")
@@ -182,14 +180,16 @@ def test_the_claim_tells_what_the_driver_says_of_its_device(field: room.Room) ->
 
 def told_by(here: seat.Seat, patient: Patient, version: str) -> None:
     """The pod tells of its device although the plugin offers health in one version alone."""
-    offered = [one for one in here.proxy.info().versions if one.endswith(HEALTH_SERVICE)]
+    offered = [
+        version for version in here.proxy.info().versions if version.endswith(HEALTH_SERVICE)
+    ]
     if version not in offered:
         pytest.skip(f"does not offer {version}")
     mark = here.proxy.records.mark()
     try:
-        here.offer(without=[one for one in offered if one != version])
+        here.offer(without=[name for name in offered if name != version])
         until(lambda: here.proxy.records.since(mark, WATCH), 60, "health is watched")
-        assert {one.service for one in here.proxy.records.since(mark, WATCH)} == {version}
+        assert {call.service for call in here.proxy.records.since(mark, WATCH)} == {version}
         patient.suffer(patient.told.fail)
         patient.becomes("Unhealthy")
         patient.suffer(patient.told.heal)
@@ -227,10 +227,10 @@ def test_health_is_told_in_its_second_version_alone(here: seat.Seat, patient: Pa
 def test_no_health_is_told_when_the_kubelet_does_not_ask(here: seat.Seat, field: room.Room) -> None:
     with here.without_gates("ResourceHealthStatus", "ResourceHealthStatusMessage"):
         mark = here.proxy.records.mark()
-        made = Patient(field)
-        made.suffer(made.told.fail)
-        here.stays(made.health, 15)
-        made.suffer(made.told.heal)
-        assert made.health() == []
+        created = Patient(field)
+        created.suffer(created.told.fail)
+        here.stays(created.health, 15)
+        created.suffer(created.told.heal)
+        assert created.health() == []
         assert not here.proxy.records.since(mark, WATCH)
         field.delete("patient")

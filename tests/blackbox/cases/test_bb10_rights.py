@@ -31,9 +31,9 @@ def elsewhere(here: seat.Seat) -> Iterator[dict[str, Any]]:
     name = f"elsewhere-{here.node}"
     node = {"metadata": {"name": name}}
     here.kube.create(gvr.NODES, node)
-    made = here.kube.create(SLICES, a_slice(here, name, name))
-    yield made
-    here.kube.delete(SLICES, made["metadata"]["name"])
+    created = here.kube.create(SLICES, a_slice(here, name, name))
+    yield created
+    here.kube.delete(SLICES, created["metadata"]["name"])
     here.kube.delete(gvr.NODES, name)
 
 
@@ -93,14 +93,14 @@ def test_a_plugin_makes_no_slice_for_all_nodes(here: seat.Seat, plugin: client.K
     f"{CLUSTER}: validate ResourceClaimTemplate and ResourceClaim for admin access",
 )
 def test_admin_access_is_refused_in_a_namespace_without_the_mark(field: room.Room) -> None:
-    wanted = {**field.seat.subject.device.request, "adminAccess": True}
+    expected = {**field.seat.subject.device.request, "adminAccess": True}
     with pytest.raises(REFUSED):
-        field.claim("admin", {"name": "one", "exactly": wanted})
+        field.claim("admin", {"name": "one", "exactly": expected})
     with pytest.raises(REFUSED):
-        field.template("admin", {"name": "one", "exactly": wanted})
+        field.template("admin", {"name": "one", "exactly": expected})
     label = "resource.kubernetes.io/admin-access=true"
     field.cluster.kubectl("label", "namespace", field.namespace, label)
-    field.claim("admin", {"name": "one", "exactly": wanted})
+    field.claim("admin", {"name": "one", "exactly": expected})
 
 
 @case("BB-10.6", f"{ORIGIN} (claims are not allocated by a node)", CONFINED)
@@ -157,9 +157,9 @@ def test_a_plugin_may_not_tell_of_another_nodes_devices(
 
 
 def _told(field: room.Room, claim: str) -> dict[str, Any]:
-    (one,) = field.results(claim)
-    told = {key: one[key] for key in ("driver", "pool", "device")}
-    return {"status": {"devices": [{**told, "data": {"from": "blackbox"}}]}}
+    (result,) = field.results(claim)
+    document = {key: result[key] for key in ("driver", "pool", "device")}
+    return {"status": {"devices": [{**document, "data": {"from": "blackbox"}}]}}
 
 
 def patch_status(

@@ -61,10 +61,10 @@ def test_a_claim_with_another_uid_is_not_prepared(field: room.Room) -> None:
 @case("BB-11.4", ours("F-1"))
 def test_prepare_asked_again_changes_nothing(field: room.Room) -> None:
     uid = in_use(field, "twice")
-    before = _files(field.seat, uid)
+    previous = _files(field.seat, uid)
     again = wire.Claim(field.namespace, "twice", uid)
     assert field.proxy.ask("NodePrepareResources", again) == {uid: ""}
-    assert _files(field.seat, uid) == before
+    assert _files(field.seat, uid) == previous
     assert field.phase("twice") == "Running"
 
 
@@ -77,15 +77,15 @@ def test_cdi_files_that_were_lost_are_made_again(here: seat.Seat, field: room.Ro
     uid = in_use(field, "first")
     assert here.cdi_files(uid)
     here.programs.stop()
-    for one in here.places.cdi.iterdir():
-        one.unlink()
+    for path in here.places.cdi.iterdir():
+        path.unlink()
     here.programs.start()
     until(lambda: here.cdi_files(uid), 60, "the files are back")
     here.wait_published()
     field.pod("second", "first")
     field.running("second")
     assert field.has("second") == field.has("first")
-    assert [one.is_good() for one in field.prepares("first")] == [True]
+    assert [prepared.is_good() for prepared in field.prepares("first")] == [True]
 
 
 @case("BB-11.6", ours("F-6"))
@@ -93,23 +93,23 @@ def test_pods_run_again_after_the_node_lost_its_power(here: seat.Seat, field: ro
     names = ("one", "two")
     for name in names:
         in_use(field, name)
-    before = {name: _container(field, name)[0] for name in names}
+    previous = {name: _container(field, name)[0] for name in names}
     here.reboot()
 
     def back() -> bool:
         now = {name: _container(field, name) for name in names}
-        ids = {name: one[0] for name, one in now.items()}
-        return all(ids[name] not in {"", before[name]} and now[name][1] for name in names)
+        ids = {name: row[0] for name, row in now.items()}
+        return all(ids[name] not in {"", previous[name]} and now[name][1] for name in names)
 
     until(back, BOOT_S, f"the pods run again\n{here.log()}")
     here.wait_published()
-    seen = [one for name in names for one in field.has(name)]
+    seen = [text for name in names for text in field.has(name)]
     assert len(set(seen)) == len(seen) == 2
 
 
 def _container(field: room.Room, name: str) -> tuple[str, bool]:
-    found = field.ground.pod(name)["status"].get("containerStatuses") or [{}]
-    return str(found[0].get("containerID", "")), "running" in found[0].get("state", {})
+    result = field.ground.pod(name)["status"].get("containerStatuses") or [{}]
+    return str(result[0].get("containerID", "")), "running" in result[0].get("state", {})
 
 
 @case("BB-11.7", ours("F-10"), subject.Feature.REFUSES_OVERLAP)
@@ -128,7 +128,7 @@ def test_a_device_that_two_claims_name_is_given_to_one(field: room.Room) -> None
 
 
 @case("BB-11.8", ours("F-11"), subject.Feature.RECLAIMS)
-def test_what_the_kubelet_forgot_is_taken_back(here: seat.Seat, field: room.Room) -> None:
+def test_claims_forgotten_by_the_kubelet_are_unprepared(here: seat.Seat, field: room.Room) -> None:
     uid = in_use(field, "forgotten")
     here.stop_kubelet()
     field.force_delete("forgotten")
@@ -145,14 +145,14 @@ def test_records_that_were_damaged_stop_nothing(here: seat.Seat, field: room.Roo
     assert here.subject.checkpoint is not None
     here.programs.kill()
     damaged = [
-        one for one in here.places.state.glob(here.subject.checkpoint.files) if one.is_file()
+        path for path in here.places.state.glob(here.subject.checkpoint.files) if path.is_file()
     ]
     assert damaged
-    for one in damaged:
-        one.write_bytes(GARBAGE)
-    before = here.registrations()
+    for item in damaged:
+        item.write_bytes(GARBAGE)
+    previous = here.registrations()
     here.programs.start()
-    here.registered_after(before)
+    here.registered_after(previous)
     assert field.phase("kept") == "Running"
     field.delete("kept")
     field.unprepared("kept")
@@ -165,9 +165,9 @@ def test_records_that_were_damaged_stop_nothing(here: seat.Seat, field: room.Roo
 
 @case("BB-11.10", ours("F-22"), subject.Feature.ONE_INSTANCE)
 def test_a_second_process_on_the_same_sockets_ends(here: seat.Seat, field: room.Room) -> None:
-    code, told = here.programs.try_once(30)
-    assert code not in {None, 0}, f"it went on: {code}\n{told}"
-    assert told.strip(), "it said nothing"
+    code, message = here.programs.try_once(30)
+    assert code not in {None, 0}, f"it went on: {code}\n{message}"
+    assert message.strip(), "it said nothing"
     in_use(field, "unharmed")
 
 
@@ -184,7 +184,7 @@ def test_a_plugin_killed_while_it_prepares_is_asked_again(
     here.programs.start()
     here.wait_published()
     field.soon(*names, within_s=90)
-    seen = [one for name in names for one in field.has(name)]
+    seen = [text for name in names for text in field.has(name)]
     assert len(set(seen)) == len(seen) == len(names)
 
 

@@ -29,8 +29,8 @@ class FlawedState(state.State):
             super().repair()
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        for one in self._folder.iterdir():
-            one.unlink()
+        for path in self._folder.iterdir():
+            path.unlink()
 
     def prepare(self, uid: str, devices: state.Devices) -> None:
         if Flaw.FORGETS in self.flaws:
@@ -63,11 +63,11 @@ def main() -> int:
     """Run the minimal driver with its flaw."""
     parser = minimal.parser()
     parser.add_argument("--flaw", type=Flaw, choices=list(Flaw), action="append", default=[])
-    given = parser.parse_args()
-    server = FlawedServer(given.kubeconfig, given.driver_name, given.node_name)
-    kept = FlawedState(given.state_dir, given.cdi_root, given.driver_name)
-    server.flaws = kept.flaws = frozenset(given.flaw)
-    return minimal.run(given, server, kept)
+    options = parser.parse_args()
+    server = FlawedServer(options.kubeconfig, options.driver_name, options.node_name)
+    flawed_state = FlawedState(options.state_dir, options.cdi_root, options.driver_name)
+    server.flaws = flawed_state.flaws = frozenset(options.flaw)
+    return minimal.run(options, server, flawed_state)
 
 
 if __name__ == "__main__":

@@ -75,9 +75,9 @@ class Places:
 class Programs:
     """The plugin's instances and what runs beside them."""
 
-    def __init__(self, places: Places, of: subject.Subject) -> None:
+    def __init__(self, places: Places, source: subject.Subject) -> None:
         self.places = places
-        self.subject = of
+        self.subject = source
 
     def furnish(self) -> None:
         """Prepare the node: folders, token, what the subject's file says; once is enough."""
@@ -164,12 +164,12 @@ class Programs:
             env={**os.environ, **environment},
         )
         try:
-            told, _ = process.communicate(timeout=within_s)
+            message, _ = process.communicate(timeout=within_s)
         except subprocess.TimeoutExpired:
             process.kill()
-            told, _ = process.communicate()
-            return None, told
-        return process.returncode, told
+            message, _ = process.communicate()
+            return None, message
+        return process.returncode, message
 
     def _key(self, name: str, instance: str = "") -> str:
         tail = f"-{instance}" if instance else ""
@@ -188,24 +188,24 @@ class Programs:
         return {k: v.format_map(places) for k, v in self.subject.plugin.environment.items()}
 
     def _write_access(self) -> None:
-        where, node = self.places.where, self.places.node
+        location, node = self.places.where, self.places.node
         namespace, _, account = self.subject.cluster.account.partition("/")
-        asked = list(argv.plugin_token(node))
-        asked[2], asked[3] = account, f"--namespace={namespace}"
+        plugin_token = list(argv.plugin_token(node))
+        plugin_token[2], plugin_token[3] = account, f"--namespace={namespace}"
         token = self.places.kubeconfig.with_suffix(".token")
-        certificates.write_secret(token, kubectl.run(where, *asked).strip().encode())
-        cluster = store.running(where)
-        document = certificates.token_kubeconfig(where, token, cluster.ports)
+        certificates.write_secret(token, kubectl.run(location, *plugin_token).strip().encode())
+        cluster = store.running(location)
+        document = certificates.token_kubeconfig(location, token, cluster.ports)
         certificates.write_secret(self.places.kubeconfig, document)
 
 
-def named(of: subject.Subject, name: str, driver: str, *flags: str) -> subject.Subject:
+def named(source: subject.Subject, name: str, driver: str, *flags: str) -> subject.Subject:
     """The same subject under another name, as a driver of its own."""
-    plugin = of.plugin.model_copy(update={"command": (*of.plugin.command, *flags)})
-    request = {**of.device.request, "deviceClassName": driver}
-    device = of.device.model_copy(update={"request": request})
+    plugin = source.plugin.model_copy(update={"command": (*source.plugin.command, *flags)})
+    request = {**source.device.request, "deviceClassName": driver}
+    device = source.device.model_copy(update={"request": request})
     changes = {"name": name, "driver": driver, "plugin": plugin, "device": device}
-    return of.model_copy(update=changes)
+    return source.model_copy(update=changes)
 
 
 def _free_port() -> int:

@@ -29,8 +29,8 @@ class Room:
 
     def a_request(self, name: str = "one", count: int = 1, **exactly: Any) -> Raw:
         """A request of a claim, for plain devices unless `exactly` says otherwise."""
-        asked = {**(exactly or self.seat.subject.device.request), "count": count}
-        return {"name": name, "exactly": asked}
+        request = {**(exactly or self.seat.subject.device.request), "count": count}
+        return {"name": name, "exactly": request}
 
     def claim(self, name: str, *requests: Raw, config: Sequence[Raw] = (), **more: Any) -> None:
         """Make a claim; without requests, for one plain device."""
@@ -38,8 +38,8 @@ class Room:
 
     def template(self, name: str, *requests: Raw) -> None:
         """Make a template of such claims."""
-        made = a_claim(name, requests or (self.a_request(),), ())
-        body = {**made, "kind": "ResourceClaimTemplate", "spec": {"spec": made["spec"]}}
+        claim = a_claim(name, requests or (self.a_request(),), ())
+        body = {**claim, "kind": "ResourceClaimTemplate", "spec": {"spec": claim["spec"]}}
         self.ground.create(body)
 
     def config(self, parameters: Mapping[str, Any], *requests: str) -> Raw:
@@ -54,13 +54,13 @@ class Room:
     def a_pod(self, name: str, *claims: str, **spec: Any) -> Raw:
         """`template=` claims are made for it; `containers=` maps names to the claims they name."""
         template, look = spec.pop("template", ""), spec.pop("look", None)
-        entries = [{"name": one, "resourceClaimName": one} for one in claims]
+        entries = [{"name": claim, "resourceClaimName": claim} for claim in claims]
         if template:
             entries.append({"name": "made", "resourceClaimTemplateName": template})
-        everything: Mapping[str, Sequence[str]] = {"main": [one["name"] for one in entries]}
-        wanted: Mapping[str, Sequence[str]] = spec.pop("containers", everything)
+        everything: Mapping[str, Sequence[str]] = {"main": [entry["name"] for entry in entries]}
+        expected: Mapping[str, Sequence[str]] = spec.pop("containers", everything)
         ends = spec.pop("ends", "")
-        containers = [self._container(key, of, look, ends) for key, of in wanted.items()]
+        containers = [self._container(key, names, look, ends) for key, names in expected.items()]
         return {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -79,7 +79,8 @@ class Room:
         shown = look or self.seat.subject.device.look
         then = ends or "exec sleep 3600"
         named = [
-            {"name": one.partition("/")[0], "request": one.partition("/")[2]} for one in claims
+            {"name": claim.partition("/")[0], "request": claim.partition("/")[2]}
+            for claim in claims
         ]
         return {
             "name": name,
@@ -88,7 +89,7 @@ class Room:
             "command": ["sh", "-c", f"{shown}; echo {_SPLIT}; env; echo {_SPLIT}; {then}"],
             "resources": {
                 "requests": {"cpu": "10m"},
-                "claims": [{k: v for k, v in one.items() if v} for one in named],
+                "claims": [{k: v for k, v in entry.items() if v} for entry in named],
             },
         }
 
@@ -102,8 +103,8 @@ class Room:
 
     def phase(self, name: str) -> str:
         """The pod's phase; "" when it is gone."""
-        found = self.ground.find(name)
-        return "" if found is None else str(found["status"].get("phase", ""))
+        match = self.ground.find(name)
+        return "" if match is None else str(match["status"].get("phase", ""))
 
     def ended(self, name: str, within_s: float = 60) -> None:
         """Wait until a pod is done."""
@@ -114,8 +115,8 @@ class Room:
         for name in names:
             self.kube.delete(gvr.PODS, name, self.namespace)
         if wait:
-            told = f"{', '.join(names)} are gone"
-            until(lambda: not any(map(self.ground.find, names)), within_s, told)
+            message = f"{', '.join(names)} are gone"
+            until(lambda: not any(map(self.ground.find, names)), within_s, message)
 
     def force_delete(self, name: str) -> None:
         """The API forgets the pod at once; its containers end when the kubelet sees it."""
@@ -132,7 +133,7 @@ class Room:
         """Wait until pods run, without the kubelet's pause between two tries."""
 
         def all_run() -> bool:
-            waiting = [one for one in names if self.phase(one) != "Running"]
+            waiting = [name for name in names if self.phase(name) != "Running"]
             self.nudge(*waiting)
             return not waiting
 
@@ -151,8 +152,8 @@ class Room:
 
         def parts() -> list[str]:
             text = self.kube.get_text(path, {"container": container})
-            found = ("\n" + text).split(f"\n{_SPLIT}\n")
-            return found if len(found) > 2 else []
+            words = ("\n" + text).split(f"\n{_SPLIT}\n")
+            return words if len(words) > 2 else []
 
         looked, shown, _ = until(parts, 30, f"{container} of {name} shows what it has")
         return looked.split(), shown.splitlines()
@@ -165,15 +166,15 @@ class Room:
         """The claim that was made for a pod from a template."""
 
         def made() -> str:
-            found = self.ground.pod(pod)["status"].get("resourceClaimStatuses") or [{}]
-            return str(found[0].get("resourceClaimName") or "")
+            result = self.ground.pod(pod)["status"].get("resourceClaimStatuses") or [{}]
+            return str(result[0].get("resourceClaimName") or "")
 
         return until(made, 20, f"a claim is made for {pod}")
 
     def results(self, claim: str) -> list[Raw]:
         """Return what a claim was given."""
-        found = self.ground.claim(claim).get("status", {}).get("allocation") or {}
-        return list(found.get("devices", {}).get("results", ()))
+        result = self.ground.claim(claim).get("status", {}).get("allocation") or {}
+        return list(result.get("devices", {}).get("results", ()))
 
     def allocate(self, claim: str, allocation: Raw) -> None:
         """Allocate a claim past the scheduler, which goes by what it finds allocated."""
@@ -194,7 +195,7 @@ class Room:
     def unprepared(self, claim: str, within_s: float = 60) -> None:
         """Wait for a call to unprepare it that ends well."""
         until(
-            lambda: any(one.is_good() for one in self.unprepares(claim)),
+            lambda: any(unprepared.is_good() for unprepared in self.unprepares(claim)),
             within_s,
             f"{claim} is unprepared",
         )

@@ -30,16 +30,16 @@ class Seat:
         cluster: api.Cluster,
         kube: client.KubeClient,
         places: programs.Places,
-        of: subject.Subject,
+        source: subject.Subject,
     ) -> None:
         self.cluster = cluster
         self.kube = kube
         self.places = places
         self.node = places.node
-        self.subject = of
-        self.programs = programs.Programs(places, of)
+        self.subject = source
+        self.programs = programs.Programs(places, source)
         kubelet = places.where.node(self.node).kubelet
-        self.proxy = proxy.Proxy(kubelet, places.plugins, of.name[:8])
+        self.proxy = proxy.Proxy(kubelet, places.plugins, source.name[:8])
 
     @contextlib.contextmanager
     def taken(self) -> Iterator["Seat"]:
@@ -71,27 +71,32 @@ class Seat:
     def devices(self) -> dict[str, Raw]:
         """Return the devices of all slices by name."""
         return {
-            one["name"]: one for found in self.slices() for one in found["spec"].get("devices", ())
+            entry["name"]: entry
+            for slice_ in self.slices()
+            for entry in slice_["spec"].get("devices", ())
         }
 
     def is_whole(self) -> bool:
         """Return whether there are devices, and each pool has as many slices as it says."""
-        found = [one["spec"]["pool"] for one in self.slices()]
-        pools = {(one["name"], one["generation"], one["resourceSliceCount"]) for one in found}
-        counted = [(one["name"], one["generation"]) for one in found]
-        whole = all(counted.count((name, generation)) == of for name, generation, of in pools)
+        results = [slice_["spec"]["pool"] for slice_ in self.slices()]
+        pools = {
+            (result["name"], result["generation"], result["resourceSliceCount"])
+            for result in results
+        }
+        counted = [(result["name"], result["generation"]) for result in results]
+        whole = all(counted.count((name, generation)) == entry for name, generation, entry in pools)
         return whole and bool(self.devices())
 
     def wait_published(self, within_s: float = REGISTERED_S) -> None:
         """Wait until all slices are there and the kubelet has accepted a plugin that still runs."""
-        told = f"{self.subject.name} publishes\n{self.log()}"
-        playground.until(self.is_whole, within_s, told)
+        message = f"{self.subject.name} publishes\n{self.log()}"
+        playground.until(self.is_whole, within_s, message)
         playground.until(self._accepted, within_s, "the kubelet accepts the plugin")
 
     def _accepted(self) -> bool:
-        found = self.proxy.bridges()
-        return bool(found) and all(
-            one.service is not None and one.service.door.is_open() for one in found
+        bridges = self.proxy.bridges()
+        return bool(bridges) and all(
+            bridge.service is not None and bridge.service.door.is_open() for bridge in bridges
         )
 
     def log(self) -> str:
@@ -101,22 +106,22 @@ class Seat:
     def registrations(self) -> int:
         """Return how often the kubelet has told the plugin that it is accepted."""
         return len(
-            [one for one in self.proxy.records.calls("NotifyRegistrationStatus") if one.code]
+            [call for call in self.proxy.records.calls("NotifyRegistrationStatus") if call.code]
         )
 
-    def registered_after(self, before: int, within_s: float = REGISTERED_S) -> None:
+    def registered_after(self, previous: int, within_s: float = REGISTERED_S) -> None:
         """Wait for one registration more."""
         playground.until(
-            lambda: self.registrations() > before, within_s, "the plugin is registered again"
+            lambda: self.registrations() > previous, within_s, "the plugin is registered again"
         )
 
     def offer(self, *, without: Sequence[str] = ()) -> None:
         """Have the kubelet register the plugin anew, without some versions of its services."""
-        before = self.registrations()
+        previous = self.registrations()
         self.proxy.hide(registration=True, versions=without)
         time.sleep(_NOTICED_S)
         self.proxy.hide(versions=without)
-        self.registered_after(before)
+        self.registered_after(previous)
         self.wait_published()
 
     def stop_kubelet(self) -> None:
@@ -160,12 +165,12 @@ class Seat:
         """Wait until the node has no slices of this driver."""
         playground.until(lambda: not self.slices(), within_s, "the slices are removed")
 
-    def stays(self, what: Any, for_s: float, step_s: float = 1.0) -> None:
+    def stays(self, topic: Any, for_s: float, step_s: float = 1.0) -> None:
         """Fail as soon as what is asked for changes."""
-        first, end = what(), time.monotonic() + for_s
+        first, end = topic(), time.monotonic() + for_s
         while time.monotonic() < end:
             time.sleep(step_s)
-            now = what()
+            now = topic()
             assert now == first, f"{now} instead of {first}"
 
     def metrics(self) -> list[samples.Sample]:
@@ -174,4 +179,4 @@ class Seat:
 
     def cdi_files(self, uid: str) -> list[str]:
         """CDI specs with the claim's UID in their name."""
-        return sorted(one.name for one in self.places.cdi.glob(f"*{uid}*"))
+        return sorted(path.name for path in self.places.cdi.glob(f"*{uid}*"))

@@ -15,21 +15,23 @@ _log = logging.getLogger(__name__)
 
 def main() -> int:
     """Read the flags and run."""
-    given = parser().parse_args()
-    server = api.Server(given.kubeconfig, given.driver_name, given.node_name)
-    return run(given, server, state.State(given.state_dir, given.cdi_root, given.driver_name))
+    options = parser().parse_args()
+    server = api.Server(options.kubeconfig, options.driver_name, options.node_name)
+    return run(
+        options, server, state.State(options.state_dir, options.cdi_root, options.driver_name)
+    )
 
 
-def run(given: argparse.Namespace, server: api.Server, kept: state.State) -> int:
+def run(options: argparse.Namespace, server: api.Server, retained: state.State) -> int:
     """Exit code 0 after SIGTERM, 1 when it could not serve."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    names = [f"{given.device_prefix}-{number}" for number in range(given.devices)]
+    names = [f"{options.device_prefix}-{number}" for number in range(options.devices)]
     try:
-        kept.repair()
-        serving = plugin.Plugin(given.kubelet_root, given.driver_name, server, kept)
+        retained.repair()
+        serving = plugin.Plugin(options.kubelet_root, options.driver_name, server, retained)
         serving.start()
     except OSError as e:
         _log.error("cannot serve: %s", e)
@@ -45,16 +47,16 @@ def run(given: argparse.Namespace, server: api.Server, kept: state.State) -> int
 
 def parser() -> argparse.ArgumentParser:
     """Its flags."""
-    made = argparse.ArgumentParser(prog="python -m tests.blackbox.minimal")
-    made.add_argument("--driver-name", default="minimal.example.com")
-    made.add_argument("--node-name", required=True)
-    made.add_argument("--kubeconfig", type=Path, required=True)
-    made.add_argument("--kubelet-root", type=Path, required=True)
-    made.add_argument("--cdi-root", type=Path, required=True)
-    made.add_argument("--state-dir", type=Path, required=True)
-    made.add_argument("--devices", type=int, default=8)
-    made.add_argument("--device-prefix", default="thing")
-    return made
+    argument_parser = argparse.ArgumentParser(prog="python -m tests.blackbox.minimal")
+    argument_parser.add_argument("--driver-name", default="minimal.example.com")
+    argument_parser.add_argument("--node-name", required=True)
+    argument_parser.add_argument("--kubeconfig", type=Path, required=True)
+    argument_parser.add_argument("--kubelet-root", type=Path, required=True)
+    argument_parser.add_argument("--cdi-root", type=Path, required=True)
+    argument_parser.add_argument("--state-dir", type=Path, required=True)
+    argument_parser.add_argument("--devices", type=int, default=8)
+    argument_parser.add_argument("--device-prefix", default="thing")
+    return argument_parser
 
 
 if __name__ == "__main__":

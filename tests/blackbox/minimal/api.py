@@ -47,13 +47,13 @@ class Server:
             raise Refused(f"claim {namespace}/{name} is not allocated")
         return [
             Given(
-                one["request"].partition("/")[0],
-                one["pool"],
-                one["device"],
-                bool(one.get("adminAccess")),
+                entry["request"].partition("/")[0],
+                entry["pool"],
+                entry["device"],
+                bool(entry.get("adminAccess")),
             )
-            for one in allocation["devices"].get("results", ())
-            if one["driver"] == self._driver
+            for entry in allocation["devices"].get("results", ())
+            if entry["driver"] == self._driver
         ]
 
     def claim(self, namespace: str, name: str) -> Any:
@@ -73,18 +73,18 @@ class Server:
     def _publish(self, names: Sequence[str]) -> None:
         name = f"{self._node}-{self._driver}"
         path = f"{_BASE}/resourceslices"
-        devices = [{"name": one, "attributes": {"kind": {"string": "thing"}}} for one in names]
+        devices = [{"name": name, "attributes": {"kind": {"string": "thing"}}} for name in names]
         try:
-            found = self._ask("GET", f"{path}/{name}")
+            answer = self._ask("GET", f"{path}/{name}")
         except kubernetes.client.ApiException as e:
             if e.status != 404:
                 raise
             self._ask("POST", path, self._slice(name, devices))
             return
-        if found["spec"]["devices"] != devices:
-            found["spec"]["devices"] = devices
-            found["spec"]["pool"]["generation"] += 1
-            self._ask("PUT", f"{path}/{name}", found)
+        if answer["spec"]["devices"] != devices:
+            answer["spec"]["devices"] = devices
+            answer["spec"]["pool"]["generation"] += 1
+            self._ask("PUT", f"{path}/{name}", answer)
 
     def _slice(self, name: str, devices: list[dict[str, Any]]) -> dict[str, Any]:
         node = self._ask("GET", f"/api/v1/nodes/{self._node}")

@@ -21,12 +21,12 @@ _log = logging.getLogger(__name__)
 class Plugin(dra_grpc.DRAPluginServicer, registration_grpc.RegistrationServicer):
     """Serves v1 alone."""
 
-    def __init__(self, root: Path, driver: str, server: api.Server, kept: state.State) -> None:
+    def __init__(self, root: Path, driver: str, server: api.Server, retained: state.State) -> None:
         self._service = root / "plugins" / driver / "dra.sock"
         self._registration = root / "plugins_registry" / f"{driver}-reg.sock"
         self._driver = driver
         self._api = server
-        self._state = kept
+        self._state = retained
         self._servers: list[grpc.Server] = []
 
     def start(self) -> None:
@@ -72,7 +72,7 @@ class Plugin(dra_grpc.DRAPluginServicer, registration_grpc.RegistrationServicer)
     def NodePrepareResources(self, request: Any, context: Any) -> Any:  # noqa: N802
         del context
         return dra.NodePrepareResourcesResponse(
-            claims={one.uid: self._prepare(one) for one in request.claims}
+            claims={claim.uid: self._prepare(claim) for claim in request.claims}
         )
 
     def _prepare(self, claim: Any) -> dra.NodePrepareResourceResponse:
@@ -87,18 +87,18 @@ class Plugin(dra_grpc.DRAPluginServicer, registration_grpc.RegistrationServicer)
     def _told(self, uid: str, devices: state.Devices) -> Iterable[dra.Device]:
         return [
             dra.Device(
-                request_names=[one.request],
-                pool_name=one.pool,
-                device_name=one.device,
-                cdi_device_ids=self._state.ids(uid, one.device),
+                request_names=[device.request],
+                pool_name=device.pool,
+                device_name=device.device,
+                cdi_device_ids=self._state.ids(uid, device.device),
             )
-            for one in devices
+            for device in devices
         ]
 
     def NodeUnprepareResources(self, request: Any, context: Any) -> Any:  # noqa: N802
         del context
         return dra.NodeUnprepareResourcesResponse(
-            claims={one.uid: self._unprepare(one.uid) for one in request.claims}
+            claims={claim.uid: self._unprepare(claim.uid) for claim in request.claims}
         )
 
     def _unprepare(self, uid: str) -> dra.NodeUnprepareResourceResponse:

@@ -51,8 +51,8 @@ class State:
     def _kept(self) -> Iterator[tuple[str, Devices]]:
         for path in sorted(self._folder.glob("*.json")):
             with contextlib.suppress(ValueError, TypeError):  # a damaged file says nothing
-                found = json.loads(path.read_text())
-                yield path.stem, [api.Given(*one) for one in found]
+                document = json.loads(path.read_text())
+                yield path.stem, [api.Given(*load) for load in document]
 
     def _spec(self, uid: str) -> Path:
         return self._cdi / f"{self._driver}-{uid}.json"
@@ -63,7 +63,7 @@ class State:
                 "name": f"{uid}-{device}",
                 "containerEdits": {"env": [f"THING_{device.upper().replace('-', '_')}={device}"]},
             }
-            for device in (one.device for one in devices)
+            for device in (device.device for device in devices)
         ]
         document = {"cdiVersion": "0.5.0", "kind": f"{self._driver}/thing", "devices": entries}
         self._cdi.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ class State:
 
 
 def _held(devices: Devices) -> set[str]:
-    return {one.device for one in devices if not one.admin}
+    return {device.device for device in devices if not device.admin}
 
 
 def _write(path: Path, text: str) -> None:

@@ -70,7 +70,7 @@ class Bridge:
 
     def __init__(
         self,
-        found: Path,
+        path: Path,
         identity: tuple[int, int],
         shown: Shown,
         tools: relay.Tools,
@@ -83,8 +83,8 @@ class Bridge:
         self._hidden = Hidden()
         self._lock = threading.Lock()
         self._service: Leg | None = None
-        asked = dataclasses.replace(self._tools, change=self._change)
-        self.registration = Leg(shown.registration, found, inside(), asked, _nobody_counts)
+        replaced = dataclasses.replace(self._tools, change=self._change)
+        self.registration = Leg(shown.registration, path, inside(), replaced, _nobody_counts)
 
     @property
     def service(self) -> Leg | None:

@@ -64,8 +64,8 @@ class Door:
         """End every connection at once; how many there were."""
         with self._lock:
             gone, self._open = self._open, set()
-        for one in gone:
-            _end(one)
+        for item in gone:
+            _end(item)
         return len(gone) // 2
 
     def _accept(self, listener: socket.socket) -> None:
@@ -97,10 +97,10 @@ class Door:
         _end(target)
 
 
-def _end(one: socket.socket) -> None:
+def _end(item: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)
-    one.close()
+        item.shutdown(socket.SHUT_RDWR)
+    item.close()
 
 
 def answers(path: Path) -> bool:

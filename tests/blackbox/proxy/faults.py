@@ -65,32 +65,29 @@ class Faults:
         self._planned: list[_Planned] = []
 
     def plan(self, method: str, fault: Fault, times: int = ALWAYS, claim: str = "") -> None:
-        """Plan a fault for the next calls of `method`; `claim`.
-
-        Only those with a claim of that name.
-        """
+        """Plan a fault for the next calls of `method`, or only those with a claim named `claim`."""
         with self._lock:
             self._planned.append(_Planned(method, fault, times, claim))
 
     def take(self, method: str, claims: tuple[wire.Claim, ...]) -> Fault | None:
         """Return what happens to this call."""
-        named = {one.name for one in claims}
+        named = {claim.name for claim in claims}
         with self._lock:
-            for one in self._planned:
-                if one.method == method and one.left and one.claim in {"", *named}:
-                    one.left -= 1
-                    return one.fault
+            for planned in self._planned:
+                if planned.method == method and planned.left and planned.claim in {"", *named}:
+                    planned.left -= 1
+                    return planned.fault
         return None
 
     def lift(self, method: str = "", claim: str = "") -> None:
         """Forget what is planned (for a method, for a claim), and let go of what is held."""
         with self._lock:
             gone = [
-                one
-                for one in self._planned
-                if method in {"", one.method} and claim in {"", one.claim}
+                planned
+                for planned in self._planned
+                if method in {"", planned.method} and claim in {"", planned.claim}
             ]
-            self._planned = [one for one in self._planned if one not in gone]
-        for one in gone:
-            if isinstance(one.fault, Block):
-                one.fault.release.set()
+            self._planned = [planned for planned in self._planned if planned not in gone]
+        for item in gone:
+            if isinstance(item.fault, Block):
+                item.fault.release.set()

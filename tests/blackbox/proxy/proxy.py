@@ -54,8 +54,8 @@ class Proxy:
         self._stop.set()
         self._thread.join(10)
         self.faults.lift()
-        for one in self._bridges.values():
-            one.close()
+        for _bridge in self._bridges.values():
+            _bridge.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _inside(self) -> Path:
@@ -70,18 +70,18 @@ class Proxy:
 
     def step(self) -> None:
         """Look at the plugins' registry once, and follow."""
-        found = {path.name: (path, identity) for path, identity in self._found()}
+        result = {path.name: (path, identity) for path, identity in self._found()}
         with self._lock:
-            for name in [one for one in self._bridges if one not in found]:
+            for name in [_bridge for _bridge in self._bridges if _bridge not in result]:
                 self._bridges.pop(name).close()
-            for name, (path, identity) in found.items():
-                one = self._bridges.get(name)
-                if one is None:
+            for name, (path, identity) in result.items():
+                item = self._bridges.get(name)
+                if item is None:
                     self._bridges[name] = self._bridge(path, identity)
-                elif one.identity != identity:
-                    one.renew(identity)
-            for one in self._bridges.values():
-                one.follow(self._hidden)
+                elif item.identity != identity:
+                    item.renew(identity)
+            for item in self._bridges.values():
+                item.follow(self._hidden)
 
     def _bridge(self, path: Path, identity: tuple[int, int]) -> bridge.Bridge:
         number = self._numbers.setdefault(path.name, len(self._numbers))
@@ -101,33 +101,30 @@ class Proxy:
 
     def cut(self) -> None:
         """End the kubelet's connections to all services, once."""
-        for one in self.bridges():
-            one.cut()
+        for item in self.bridges():
+            item.cut()
 
     def info(self) -> wire.Info:
-        """Return what the one plugin that is there says of itself. Raises grpc.RpcError.
-
-        LookupError.
-        """
-        found = self.bridges()
-        if not found:
+        """Return the GetInfo of the only plugin. Raises grpc.RpcError, LookupError."""
+        bridges = self.bridges()
+        if not bridges:
             raise LookupError("no plugin has a registration socket")
-        return wire.info(found[0].registration.relay.ask(_GET_INFO, b"", 5.0))
+        return wire.info(bridges[0].registration.relay.ask(_GET_INFO, b"", 5.0))
 
     def ask(self, method: str, *claims: wire.Claim, within_s: float = 40.0) -> dict[str, str]:
         """Ask the plugin ourselves, past the kubelet: by UID what is wrong, "" if nothing is.
 
         A call that fails whole is an answer for each of its claims, as the kubelet takes it.
         """
-        service = next(one.service for one in self.bridges() if one.service is not None)
-        version = next(one for one in self.info().versions if one.endswith("DRAPlugin"))
+        service = next(item.service for item in self.bridges() if item.service is not None)
+        version = next(version for version in self.info().versions if version.endswith("DRAPlugin"))
         package = version.partition(".")[0]
         path = f"/k8s.io.kubelet.pkg.apis.dra.{package}.DRAPlugin/{method}"
         try:
             answer = service.relay.ask(path, wire.request(*claims), within_s)
         except grpc.RpcError as e:
-            told = f"{e.code().name}: {e.details()}"
-            return {one.uid: told for one in claims}
+            message = f"{e.code().name}: {e.details()}"
+            return {claim.uid: message for claim in claims}
         return dict(wire.refused(answer, method))
 
     def _found(self) -> Iterator[tuple[Path, tuple[int, int]]]:

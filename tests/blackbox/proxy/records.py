@@ -29,7 +29,7 @@ class Call:
 
     def names(self, claim: str) -> bool:
         """Return whether a claim of that name or UID is in it."""
-        return any(claim in {one.name, one.uid} for one in self.claims)
+        return any(claim in {item.name, item.uid} for item in self.claims)
 
 
 class Records:
@@ -59,9 +59,11 @@ class Records:
     def calls(self, method: str = "", claim: str = "") -> list[Call]:
         """Return the calls of a method, with a claim of that name or UID; the first one first."""
         with self._lock:
-            found = list(self._calls)
+            calls = list(self._calls)
         return [
-            one for one in found if method in {"", one.method} and (not claim or one.names(claim))
+            call
+            for call in calls
+            if method in {"", call.method} and (not claim or call.names(claim))
         ]
 
     def mark(self) -> int:
@@ -73,4 +75,4 @@ class Records:
         """Same as `calls`, of those that came after `mark`."""
         with self._lock:
             later = self._calls[mark:]
-        return [one for one in self.calls(method, claim) if any(one is late for late in later)]
+        return [call for call in self.calls(method, claim) if any(call is late for late in later)]

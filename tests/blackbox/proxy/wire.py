@@ -35,44 +35,44 @@ class Info:
 
 def fields(message: bytes) -> Iterator[Field]:
     """The fields of a message in their order. Raises ValueError if it is cut off."""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
+    index = 0
+    while index < len(message):
+        key, index = _varint(message, index)
         kind = key & 7
         value: int | bytes
         if kind == _VARINT:
-            value, at = _varint(message, at)
+            value, index = _varint(message, index)
         else:
             if kind == _BYTES:
-                size, at = _varint(message, at)
+                size, index = _varint(message, index)
             elif kind in _FIXED:
                 size = _FIXED[kind]
             else:
-                raise ValueError(f"wire type {kind} at byte {at}")
-            value, at = message[at : at + size], at + size
-            if at > len(message):
-                raise ValueError(f"{at - len(message)} bytes are missing")
+                raise ValueError(f"wire type {kind} at byte {index}")
+            value, index = message[index : index + size], index + size
+            if index > len(message):
+                raise ValueError(f"{index - len(message)} bytes are missing")
         yield key >> 3, kind, value
 
 
-def _varint(message: bytes, at: int) -> tuple[int, int]:
+def _varint(message: bytes, index: int) -> tuple[int, int]:
     number = shift = 0
     while True:
-        if at >= len(message) or shift > 63:
-            raise ValueError(f"no number at byte {at}")
-        byte = message[at]
+        if index >= len(message) or shift > 63:
+            raise ValueError(f"no number at byte {index}")
+        byte = message[index]
         number |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
+        index, shift = index + 1, shift + 7
         if byte < 128:
-            return number, at
+            return number, index
 
 
 def _written(number: int) -> bytes:
-    found = bytearray()
+    result = bytearray()
     while number > 127:
-        found.append(number & 127 | 128)
+        result.append(number & 127 | 128)
         number >>= 7
-    return bytes((*found, number))
+    return bytes((*result, number))
 
 
 def text(number: int, value: str | bytes) -> bytes:
@@ -82,21 +82,21 @@ def text(number: int, value: str | bytes) -> bytes:
 
 
 def _texts(message: bytes) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = {}
+    result: dict[int, list[str]] = {}
     for number, kind, value in fields(message):
         if kind == _BYTES and isinstance(value, bytes):
-            found.setdefault(number, []).append(value.decode(errors="replace"))
-    return found
+            result.setdefault(number, []).append(value.decode(errors="replace"))
+    return result
 
 
 def info(message: bytes) -> Info:
     """A PluginInfo."""
-    found = _texts(message)
+    texts = _texts(message)
 
     def first(number: int) -> str:
-        return found.get(number, [""])[-1]
+        return texts.get(number, [""])[-1]
 
-    return Info(first(1), first(_NAME), first(_ENDPOINT), tuple(found.get(_VERSIONS, ())))
+    return Info(first(1), first(_NAME), first(_ENDPOINT), tuple(texts.get(_VERSIONS, ())))
 
 
 def with_endpoint(message: bytes, endpoint: str, without: Collection[str] = ()) -> bytes:
@@ -104,11 +104,13 @@ def with_endpoint(message: bytes, endpoint: str, without: Collection[str] = ()) 
 
     What else it holds stays byte for byte.
     """
-    gone = {(_VERSIONS, one.encode()) for one in without}
-    kept = (
-        _raw(one) for one in fields(message) if one[0] != _ENDPOINT and (one[0], one[2]) not in gone
+    gone = {(_VERSIONS, name.encode()) for name in without}
+    bodies = (
+        _raw(field)
+        for field in fields(message)
+        if field[0] != _ENDPOINT and (field[0], field[2]) not in gone
     )
-    return b"".join(kept) + text(_ENDPOINT, endpoint)
+    return b"".join(bodies) + text(_ENDPOINT, endpoint)
 
 
 def _raw(field: Field) -> bytes:
@@ -121,47 +123,48 @@ def _raw(field: Field) -> bytes:
 
 def claims(request: bytes) -> tuple[Claim, ...]:
     """Return the claims of a NodePrepareResources or NodeUnprepareResources request."""
-    found = []
+    results = []
     for number, kind, value in fields(request):
         if number == 1 and kind == _BYTES and isinstance(value, bytes):
-            one = _texts(value)
-            words = (one.get(at, [""])[-1] for at in (1, 3, 2))
-            found.append(Claim(*words))
-    return tuple(found)
+            texts = _texts(value)
+            words = (texts.get(entry, [""])[-1] for entry in (1, 3, 2))
+            results.append(Claim(*words))
+    return tuple(results)
 
 
-def request(*asked: Claim) -> bytes:
+def request(*requested: Claim) -> bytes:
     """A request for these claims, of either method."""
     return b"".join(
-        text(1, text(1, one.namespace) + text(2, one.uid) + text(3, one.name)) for one in asked
+        text(1, text(1, claim.namespace) + text(2, claim.uid) + text(3, claim.name))
+        for claim in requested
     )
 
 
 def refused(answer: bytes, method: str) -> Mapping[str, str]:
     """Map the UID of each claim to its error, "" for none."""
     number = 2 if method == "NodePrepareResources" else 1
-    found: dict[str, str] = {}
-    for at, kind, entry in fields(answer):
-        if at == 1 and kind == _BYTES and isinstance(entry, bytes):
+    result: dict[str, str] = {}
+    for index, kind, entry in fields(answer):
+        if index == 1 and kind == _BYTES and isinstance(entry, bytes):
             parts = {key: value for key, _, value in fields(entry)}
-            uid, told = parts.get(1, b""), parts.get(2, b"")
-            if isinstance(uid, bytes) and isinstance(told, bytes):
-                found[uid.decode()] = _texts(told).get(number, [""])[-1]
-    return found
+            uid, reported = parts.get(1, b""), parts.get(2, b"")
+            if isinstance(uid, bytes) and isinstance(reported, bytes):
+                result[uid.decode()] = _texts(reported).get(number, [""])[-1]
+    return result
 
 
 def cdi_ids(answer: bytes) -> Mapping[str, tuple[str, ...]]:
     """Map UIDs to the CDI devices that a NodePrepareResources answer names."""
-    found: dict[str, tuple[str, ...]] = {}
-    for at, kind, entry in fields(answer):
-        if at != 1 or kind != _BYTES or not isinstance(entry, bytes):
+    result: dict[str, tuple[str, ...]] = {}
+    for index, kind, entry in fields(answer):
+        if index != 1 or kind != _BYTES or not isinstance(entry, bytes):
             continue
         uid = _texts(entry).get(1, [""])[-1]
-        told = next((value for key, _, value in fields(entry) if key == 2), b"")
-        devices = [value for key, _, value in fields(_bytes(told)) if key == 1]
-        ids = [one for device in devices for one in _texts(_bytes(device)).get(4, ())]
-        found[uid] = tuple(ids)
-    return found
+        reported = next((value for key, _, value in fields(entry) if key == 2), b"")
+        devices = [value for key, _, value in fields(_bytes(reported)) if key == 1]
+        ids = [name for device in devices for name in _texts(_bytes(device)).get(4, ())]
+        result[uid] = tuple(ids)
+    return result
 
 
 def _bytes(value: int | bytes) -> bytes:

@@ -7,9 +7,9 @@ from tests.chaos.never import NEVER
 class Deaths:
     """Deaths of our processes and of Kubernetes'."""
 
-    def __init__(self, of: world.World) -> None:
-        self._world = of
-        self._cluster = of.cluster
+    def __init__(self, source: world.World) -> None:
+        self._world = source
+        self._cluster = source.cluster
 
     def acts(self) -> faults.Acts:
         """Return the acts by kind."""
@@ -25,8 +25,8 @@ class Deaths:
             kinds.CONTROLLER_MANAGER_KILLED: self._of_all("kube-controller-manager"),
             kinds.LEADER_KILLED: lambda _: self._kill_controller(self._world.holder()),
             kinds.STANDBY_KILLED: lambda _: self._kill_controller(self._world.standby()),
-            kinds.LEADER_FROZEN: lambda one: self._freeze(one, self._world.holder(), None),
-            kinds.STANDBY_FROZEN: lambda one: self._freeze(one, self._world.standby(), None),
+            kinds.LEADER_FROZEN: lambda fault: self._freeze(fault, self._world.holder(), None),
+            kinds.STANDBY_FROZEN: lambda fault: self._freeze(fault, self._world.standby(), None),
             kinds.PLUGIN_FROZEN: self._frozen_on_node("plugin"),
             kinds.SUPERVISOR_FROZEN: self._frozen_on_node("mps"),
         }

@@ -14,20 +14,22 @@ REFUSALS = "3"
 class Gpus:
     """Faults of the simulated machines."""
 
-    def __init__(self, of: world.World) -> None:
-        self._world = of
+    def __init__(self, source: world.World) -> None:
+        self._world = source
 
     def acts(self) -> faults.Acts:
         """Return the acts by kind."""
         kinds = draw.Kind
         return {
             kinds.XID_FATAL: self._fatal,
-            kinds.XID_HARMLESS: lambda one: self._send(one, "xid", HARMLESS, _WHOLE, _WHOLE),
+            kinds.XID_HARMLESS: lambda fault: self._send(fault, "xid", HARMLESS, _WHOLE, _WHOLE),
             kinds.GPU_LOST: self._lose,
-            kinds.ECC: lambda one: self._send(one, "ecc", "5", "1"),
+            kinds.ECC: lambda fault: self._send(fault, "ecc", "5", "1"),
             kinds.NVML_SLOW: self._slow,
-            kinds.NVML_REFUSES: lambda one: self._refuse(one, codes.Return.IN_USE),
-            kinds.MIG_REFUSED: lambda one: self._refuse(one, codes.Return.INSUFFICIENT_RESOURCES),
+            kinds.NVML_REFUSES: lambda fault: self._refuse(fault, codes.Return.IN_USE),
+            kinds.MIG_REFUSED: lambda fault: self._refuse(
+                fault, codes.Return.INSUFFICIENT_RESOURCES
+            ),
             kinds.MPS_DIED: self._end_mps,
         }
 

@@ -27,20 +27,20 @@ _LIES: plan.FrameOdds = (
 class Network:
     """Network of the proxies."""
 
-    def __init__(self, of: world.World) -> None:
-        self._world = of
+    def __init__(self, source: world.World) -> None:
+        self._world = source
 
     def acts(self) -> faults.Acts:
         """Return the acts by kind."""
         kinds = draw.Kind
         return {
-            kinds.API_REFUSES: lambda one: self._for_all(one, _everything(_CONFLICTS)),
-            kinds.API_DROPS: lambda one: self._for_all(one, _everything(_DROPS)),
+            kinds.API_REFUSES: lambda fault: self._for_all(fault, _everything(_CONFLICTS)),
+            kinds.API_DROPS: lambda fault: self._for_all(fault, _everything(_DROPS)),
             kinds.API_HALF_OPEN: self._half_open,
             kinds.WATCHES_LIE: self._lie,
-            kinds.LEADER_PARTITIONED: lambda one: self._partition(one, self._world.holder()),
-            kinds.PLUGIN_PARTITIONED: lambda one: self._partition(
-                one, self._world.nodes[one.node].name
+            kinds.LEADER_PARTITIONED: lambda fault: self._partition(fault, self._world.holder()),
+            kinds.PLUGIN_PARTITIONED: lambda fault: self._partition(
+                fault, self._world.nodes[fault.node].name
             ),
         }
 
@@ -59,7 +59,10 @@ class Network:
         proxies = self._world.proxies.items()
         self._follow(
             fault,
-            {one: lossy if name in world.CONTROLLERS else plugins for name, one in proxies},
+            {
+                fault_proxy: lossy if name in world.CONTROLLERS else plugins
+                for name, fault_proxy in proxies
+            },
         )
 
     def _partition(self, fault: draw.Fault, name: str) -> None:
@@ -67,13 +70,13 @@ class Network:
         self._world.time.wait(NEVER, fault.seconds)
 
     def _follow(self, fault: draw.Fault, between: Mapping[proxy.FaultProxy, plan.Chooser]) -> None:
-        for one, chooser in between.items():
-            one.choose(chooser)
+        for key, chooser in between.items():
+            key.choose(chooser)
         try:
             self._world.time.wait(NEVER, fault.seconds)
         finally:
-            for one in between:
-                one.choose(world.CALM)
+            for key in between:
+                key.choose(world.CALM)
 
 
 def _everything(odds: plan.Odds) -> Requests:

@@ -20,8 +20,8 @@ class Objects:
 
     def _force_delete(self, fault: draw.Fault) -> None:
         """A third of what runs."""
-        found = list(self._load.running(random.Random(fault.seed)))  # noqa: S311 - no secret
-        for work in found[: max(1, len(found) // 3)]:
+        works = list(self._load.running(random.Random(fault.seed)))  # noqa: S311 - no secret
+        for work in works[: max(1, len(works) // 3)]:
             self._load.force_delete(work)
 
     def _recreate(self, fault: draw.Fault) -> None:

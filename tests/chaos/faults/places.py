@@ -9,18 +9,18 @@ HOUR_S = 3600
 class Places:
     """Places of nodes."""
 
-    def __init__(self, of: world.World) -> None:
-        self._world = of
+    def __init__(self, source: world.World) -> None:
+        self._world = source
 
     def acts(self) -> faults.Acts:
         """Return the acts by kind."""
         kinds = draw.Kind
         return {
-            kinds.STATE_FULL: lambda one: self._fill(one, "state"),
-            kinds.CDI_FULL: lambda one: self._fill(one, "cdi"),
+            kinds.STATE_FULL: lambda fault: self._fill(fault, "state"),
+            kinds.CDI_FULL: lambda fault: self._fill(fault, "cdi"),
             kinds.CDI_WIPED: self._wipe,
-            kinds.CLOCK_FORWARD: lambda one: self._step(one, HOUR_S),
-            kinds.CLOCK_BACK: lambda one: self._step(one, -HOUR_S),
+            kinds.CLOCK_FORWARD: lambda fault: self._step(fault, HOUR_S),
+            kinds.CLOCK_BACK: lambda fault: self._step(fault, -HOUR_S),
             kinds.NODE_REBOOTED: self._reboot,
         }
 
@@ -34,7 +34,7 @@ class Places:
 
     def _step(self, fault: draw.Fault, seconds: int) -> None:
         """Step the clocks of a node's plugin and supervisor, or of both controllers."""
-        names = ("controllers", *(one.name for one in self._world.nodes))
+        names = ("controllers", *(node.name for node in self._world.nodes))
         stepped = self._world.clocks[names[fault.seed % len(names)]]
         stepped.step(seconds)
         self._world.time.wait(NEVER, fault.seconds)

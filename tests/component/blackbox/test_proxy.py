@@ -41,51 +41,51 @@ class Answers(api.Server):
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """Short: a socket's path has little room."""
-    made = Path(tempfile.mkdtemp(prefix="bb"))
-    yield made
-    shutil.rmtree(made)
+    path = Path(tempfile.mkdtemp(prefix="bb"))
+    yield path
+    shutil.rmtree(path)
 
 
 @pytest.fixture
 def served(folder: Path) -> Iterator[plugin.Plugin]:
-    kept = state.State(folder / "state", folder / "cdi", DRIVER)
-    kept.repair()
-    made = plugin.Plugin(folder / "plugin", DRIVER, Answers(), kept)
-    made.start()
-    yield made
-    made.stop()
+    retained = state.State(folder / "state", folder / "cdi", DRIVER)
+    retained.repair()
+    created = plugin.Plugin(folder / "plugin", DRIVER, Answers(), retained)
+    created.start()
+    yield created
+    created.stop()
 
 
 @pytest.fixture
 def between(folder: Path, served: plugin.Plugin) -> Iterator[proxy.Proxy]:
     assert served is not None
-    with proxy.Proxy(folder / "kubelet", folder / "plugin") as made:
-        yield made
+    with proxy.Proxy(folder / "kubelet", folder / "plugin") as created:
+        yield created
 
 
 @pytest.fixture
 def kubelet(folder: Path, between: proxy.Proxy) -> Iterator[kubelets.Kubelet]:
     assert between is not None
-    with kubelets.Kubelet(folder / "kubelet") as made:
-        yield made
+    with kubelets.Kubelet(folder / "kubelet") as created:
+        yield created
 
 
 def test_the_kubelet_registers_and_prepares_through_the_proxy(
     kubelet: kubelets.Kubelet, between: proxy.Proxy, folder: Path
 ) -> None:
-    found = kubelet.register()
-    assert found.info.name == DRIVER
-    assert found.info.endpoint.startswith(str(folder / "kubelet" / "plugins"))
-    answer = found.prepare(CLAIM, OTHER)
-    assert [one.device_name for one in answer["1-1"].devices] == ["thing-one"]
+    plugin_value = kubelet.register()
+    assert plugin_value.info.name == DRIVER
+    assert plugin_value.info.endpoint.startswith(str(folder / "kubelet" / "plugins"))
+    answer = plugin_value.prepare(CLAIM, OTHER)
+    assert [device.device_name for device in answer["1-1"].devices] == ["thing-one"]
     assert (folder / "cdi" / f"{DRIVER}-2-2.json").exists()
-    assert not found.unprepare(CLAIM)["1-1"].error
+    assert not plugin_value.unprepare(CLAIM)["1-1"].error
     (call,) = between.records.calls("NodePrepareResources")
     assert call.is_good()
     assert call.claims == (wire.Claim("ns", "one", "1-1"), wire.Claim("ns", "two", "2-2"))
     assert call.cdi["2-2"] == (f"{DRIVER}/thing=2-2-thing-two",)
     assert between.records.connections() == 1
-    assert [one.method for one in between.records.calls()] == [
+    assert [call.method for call in between.records.calls()] == [
         "GetInfo",
         "NotifyRegistrationStatus",
         "NodePrepareResources",
@@ -96,36 +96,36 @@ def test_the_kubelet_registers_and_prepares_through_the_proxy(
 def test_a_planned_failure_never_reaches_the_plugin_and_ends_with_its_calls(
     kubelet: kubelets.Kubelet, between: proxy.Proxy, folder: Path
 ) -> None:
-    found = kubelet.register()
+    plugin_value = kubelet.register()
     between.faults.plan("NodePrepareResources", faults.Fail(), times=1)
     with pytest.raises(grpc.RpcError) as refused:
-        found.prepare(CLAIM)
+        plugin_value.prepare(CLAIM)
     assert refused.value.code() is grpc.StatusCode.INTERNAL
     assert not list((folder / "cdi").iterdir())
-    assert found.prepare(CLAIM)["1-1"].devices
-    codes = [(one.code, one.reached) for one in between.records.calls("NodePrepareResources")]
+    assert plugin_value.prepare(CLAIM)["1-1"].devices
+    codes = [(call.code, call.reached) for call in between.records.calls("NodePrepareResources")]
     assert codes == [("INTERNAL", False), ("OK", True)]
 
 
 def test_a_fault_of_one_claim_leaves_others_alone(
     kubelet: kubelets.Kubelet, between: proxy.Proxy
 ) -> None:
-    found = kubelet.register()
+    plugin_value = kubelet.register()
     between.faults.plan("NodePrepareResources", faults.Fail(), claim="one")
-    assert found.prepare(OTHER)["2-2"].devices
+    assert plugin_value.prepare(OTHER)["2-2"].devices
     with pytest.raises(grpc.RpcError):
-        found.prepare(CLAIM)
+        plugin_value.prepare(CLAIM)
     between.faults.lift(claim="one")
-    assert found.prepare(CLAIM)["1-1"].devices
+    assert plugin_value.prepare(CLAIM)["1-1"].devices
 
 
 def test_a_lost_answer_leaves_the_work_done(
     kubelet: kubelets.Kubelet, between: proxy.Proxy, folder: Path
 ) -> None:
-    found = kubelet.register()
+    plugin_value = kubelet.register()
     between.faults.plan("NodePrepareResources", faults.Lose(), times=1)
     with pytest.raises(grpc.RpcError) as lost:
-        found.prepare(CLAIM)
+        plugin_value.prepare(CLAIM)
     assert lost.value.code() is grpc.StatusCode.UNAVAILABLE
     assert (folder / "cdi" / f"{DRIVER}-1-1.json").exists()
 
@@ -133,9 +133,9 @@ def test_a_lost_answer_leaves_the_work_done(
 def test_a_blocked_call_waits_until_it_is_let_go(
     kubelet: kubelets.Kubelet, between: proxy.Proxy
 ) -> None:
-    found = kubelet.register()
+    plugin_value = kubelet.register()
     between.faults.plan("NodePrepareResources", faults.Block())
-    call = found.start_prepare(CLAIM)
+    call = plugin_value.start_prepare(CLAIM)
     waiting.until(lambda: between.records.calls("NodePrepareResources"))
     assert not call.done()
     between.faults.lift()
@@ -145,9 +145,9 @@ def test_a_blocked_call_waits_until_it_is_let_go(
 def test_a_blocked_call_that_is_given_up_never_reaches_the_plugin(
     kubelet: kubelets.Kubelet, between: proxy.Proxy, folder: Path
 ) -> None:
-    found = kubelet.register()
+    plugin_value = kubelet.register()
     between.faults.plan("NodePrepareResources", faults.Block())
-    call = found.start_prepare(CLAIM)
+    call = plugin_value.start_prepare(CLAIM)
     waiting.until(lambda: between.records.calls("NodePrepareResources"))
     call.cancel()
     (seen,) = between.records.calls("NodePrepareResources")
@@ -157,9 +157,9 @@ def test_a_blocked_call_that_is_given_up_never_reaches_the_plugin(
 
 
 def test_a_delayed_call_comes_later(kubelet: kubelets.Kubelet, between: proxy.Proxy) -> None:
-    found = kubelet.register()
+    plugin_value = kubelet.register()
     between.faults.plan("NodePrepareResources", faults.Delay(0.3), times=1)
-    call = found.start_prepare(CLAIM)
+    call = plugin_value.start_prepare(CLAIM)
     assert not call.done()
     assert call.result(timeout=5).claims["1-1"].devices
 
@@ -167,24 +167,24 @@ def test_a_delayed_call_comes_later(kubelet: kubelets.Kubelet, between: proxy.Pr
 def test_a_cut_connection_is_counted_when_it_comes_back(
     kubelet: kubelets.Kubelet, between: proxy.Proxy
 ) -> None:
-    found = kubelet.register()
-    found.prepare(CLAIM)
+    plugin_value = kubelet.register()
+    plugin_value.prepare(CLAIM)
     between.faults.plan("NodePrepareResources", faults.Drop(), times=1)
     with pytest.raises(grpc.RpcError) as cut:
-        found.prepare(CLAIM)
+        plugin_value.prepare(CLAIM)
     assert cut.value.code() is grpc.StatusCode.UNAVAILABLE
-    waiting.until(lambda: _prepares(found))
+    waiting.until(lambda: _prepares(plugin_value))
     assert between.records.connections() == 2
 
 
 def test_a_hidden_service_refuses_until_it_is_shown(
     kubelet: kubelets.Kubelet, between: proxy.Proxy
 ) -> None:
-    found = kubelet.register()
+    plugin_value = kubelet.register()
     between.hide(service=True)
-    waiting.until(lambda: not _prepares(found))
+    waiting.until(lambda: not _prepares(plugin_value))
     between.hide()
-    waiting.until(lambda: _prepares(found))
+    waiting.until(lambda: _prepares(plugin_value))
 
 
 def test_a_hidden_registration_is_gone_from_the_registry(
@@ -210,12 +210,12 @@ def test_a_plugin_that_leaves_takes_its_sockets_along_and_one_that_comes_is_show
     kubelet: kubelets.Kubelet, served: plugin.Plugin
 ) -> None:
     kubelet.register()
-    (before,) = kubelet.found()
+    (previous,) = kubelet.found()
     served.stop()
     waiting.until(lambda: not kubelet.found())
     served.start()
     waiting.until(kubelet.found)
-    assert kubelet.found() == [before]
+    assert kubelet.found() == [previous]
     assert kubelet.register().prepare(CLAIM)["1-1"].devices
 
 
@@ -224,10 +224,10 @@ def test_a_socket_that_nobody_serves_refuses_as_the_plugins_would(
 ) -> None:
     kubelet.register()
     (socket,) = (folder / "plugin" / bridge.REGISTRY).iterdir()
-    kept = socket.with_name("kept")
-    kept.hardlink_to(socket)
+    path = socket.with_name("kept")
+    path.hardlink_to(socket)
     served.stop()
-    kept.rename(socket)  # as a plugin that was killed leaves it
+    path.rename(socket)  # as a plugin that was killed leaves it
     waiting.until(kubelet.found)
     with pytest.raises(grpc.RpcError):
         between.info()
@@ -262,23 +262,25 @@ def test_a_stream_without_a_deadline_passes_as_it_comes(folder: Path) -> None:
     functools.partial(health_grpc.add_DRAResourceHealthServicer_to_server, stream)(server)
     server.add_insecure_port(f"unix:{folder / 'far'}")
     server.start()
-    kept = records.Records()
-    between = relay.Relay(folder / "near", folder / "far", relay.Tools("x", faults.Faults(), kept))
+    retained = records.Records()
+    between = relay.Relay(
+        folder / "near", folder / "far", relay.Tools("x", faults.Faults(), retained)
+    )
     with grpc.insecure_channel(f"unix:{folder / 'near'}") as channel:
         stub = functools.partial(health_grpc.DRAResourceHealthStub, channel)()
         answers = stub.NodeWatchResources(health.NodeWatchResourcesRequest())
         assert next(answers).devices[0].message == "first"
         stream.more.set()
-        assert [one.devices[0].message for one in answers] == ["second"]
+        assert [answer.devices[0].message for answer in answers] == ["second"]
     between.close()
     server.stop(grace=None)
-    (call,) = kept.calls("NodeWatchResources")
+    (call,) = retained.calls("NodeWatchResources")
     waiting.until(lambda: call.code)
     assert (call.code, call.answers) == ("OK", 2)
 
 
-def _prepares(found: kubelets.Plugin) -> bool:
+def _prepares(result: kubelets.Plugin) -> bool:
     try:
-        return bool(found.prepare(CLAIM)["1-1"].devices)
+        return bool(result.prepare(CLAIM)["1-1"].devices)
     except grpc.RpcError:
         return False

@@ -38,16 +38,14 @@ def test_all_that_deciding_looks_at_is_read_and_nothing_is_written(
         ["default/claim"],
         ["default/pod"],
     ]
-    assert {one.method for one in api.requests} == {"GET"}
-    assert not any("secrets" in one.path for one in api.requests)
+    assert {request.method for request in api.requests} == {"GET"}
+    assert not any("secrets" in request.path for request in api.requests)
 
 
-def test_what_may_not_be_seen_and_is_seldom_needed_is_told(
-    api: api_server.ApiServer, tmp_path: Path
-) -> None:
-    api.faults.add(faults.Answer(403), lambda one: "persistentvolume" in one.path, times=2)
+def test_forbidden_optional_kinds_are_reported(api: api_server.ApiServer, tmp_path: Path) -> None:
+    api.faults.add(faults.Answer(403), lambda request: "persistentvolume" in request.path, times=2)
     seen = cluster_state.read(None, api.kubeconfig(tmp_path))
-    assert [one.partition(":")[0] for one in seen.unreadable] == [
+    assert [name.partition(":")[0] for name in seen.unreadable] == [
         "persistentvolumeclaims",
         "persistentvolumes",
     ]
@@ -57,7 +55,7 @@ def test_what_may_not_be_seen_and_is_seldom_needed_is_told(
 def test_a_kind_that_the_server_does_not_have_is_empty(
     api: api_server.ApiServer, tmp_path: Path
 ) -> None:
-    api.faults.add(faults.Answer(404), lambda one: "devicetaintrules" in one.path, times=2)
+    api.faults.add(faults.Answer(404), lambda request: "devicetaintrules" in request.path, times=2)
     seen = cluster_state.read(None, api.kubeconfig(tmp_path))
     assert (seen.unreadable, dict(seen.dump.caches.rules)) == ((), {})
 
@@ -65,6 +63,6 @@ def test_a_kind_that_the_server_does_not_have_is_empty(
 def test_without_the_right_to_see_nodes_there_is_nothing_to_decide_on(
     api: api_server.ApiServer, tmp_path: Path
 ) -> None:
-    api.faults.add(faults.Answer(403), lambda one: one.path.endswith("/nodes"), times=1)
+    api.faults.add(faults.Answer(403), lambda request: request.path.endswith("/nodes"), times=1)
     with pytest.raises(errors.Forbidden):
         cluster_state.read(None, api.kubeconfig(tmp_path))

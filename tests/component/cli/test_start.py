@@ -48,7 +48,7 @@ def test_a_command_imports_no_other() -> None:
     } & loaded == (set())
 
 
-def test_who_by_the_controller_loads_nothing_that_allocates() -> None:
+def test_who_through_the_controller_imports_no_allocator() -> None:
     loaded = modules("who", "--server", "http://127.0.0.1:9")
     assert "driver.cli.commands.who" in loaded
     allocators = ("driver.scheduling.allocator", "driver.scheduling.queues", "driver.resources.cel")

@@ -69,17 +69,17 @@ def a_set(release: str, checksum: str, name: str = "etcd") -> versions.ToolSet:
 
 def fetch(tools: versions.ToolSet, out: Path) -> list[str]:
     """Return what was reported on the way."""
-    told: list[str] = []
-    releases.fetch(tools, out, lambda _, text: told.append(text))
-    return told
+    messages: list[str] = []
+    releases.fetch(tools, out, lambda _, text: messages.append(text))
+    return messages
 
 
 def test_a_program_is_fetched_and_may_be_run(tmp_path: Path) -> None:
     with site({"/etcd": BODY, "/sums": SUMS}) as url:
-        told = fetch(a_set(f"{url}/{{binary}}", f"{url}/sums"), tmp_path)
+        messages = fetch(a_set(f"{url}/{{binary}}", f"{url}/sums"), tmp_path)
     assert (tmp_path / "etcd").read_bytes() == BODY
     assert (tmp_path / "etcd").stat().st_mode & 0o777 == 0o755
-    assert told == ["etcd, 0 of 0 MiB"]
+    assert messages == ["etcd, 0 of 0 MiB"]
 
 
 def test_a_program_is_taken_out_of_an_archive(tmp_path: Path) -> None:
@@ -98,9 +98,9 @@ def test_a_file_with_another_checksum_is_refused(tmp_path: Path) -> None:
         fetch(a_set(f"{url}/{{binary}}", f"{url}/sums"), tmp_path)
 
 
-@pytest.mark.parametrize("there", [{"/sums": SUMS}, {"/etcd": BODY}])
-def test_what_is_not_there_is_named(tmp_path: Path, there: Mapping[str, bytes]) -> None:
-    with site(there) as url, pytest.raises(errors.ClusterError, match=f"{url}/.*: HTTP 404"):
+@pytest.mark.parametrize("present", [{"/sums": SUMS}, {"/etcd": BODY}])
+def test_missing_files_are_named(tmp_path: Path, present: Mapping[str, bytes]) -> None:
+    with site(present) as url, pytest.raises(errors.ClusterError, match=f"{url}/.*: HTTP 404"):
         fetch(a_set(f"{url}/{{binary}}", f"{url}/sums"), tmp_path)
 
 
@@ -131,6 +131,6 @@ def test_sites_that_hang_are_left_behind_together() -> None:
         sets = [a_set(f"{hangs}/x", f"{hangs}/sums", f"hangs-{count}") for count in range(8)]
         answered = releases.answering((*sets, a_set(f"{url}/x", f"{url}/sums")), within_s=1.0)
         # All that hang still do: nobody waited for them to be given up.
-        left = [one for one in threading.enumerate() if one.name.startswith("ask hangs-")]
+        left = [thread for thread in threading.enumerate() if thread.name.startswith("ask hangs-")]
     assert answered == frozenset({"etcd"})
     assert len(left) == 8

@@ -31,19 +31,19 @@ def test_every_step_ends_on_each_simulated_machine(machine: str, tmp_path: Path)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="programs of the driver are run by root")
-@pytest.mark.parametrize("place", layouts.PLACES)
+@pytest.mark.parametrize("location", layouts.PLACES)
 def test_the_drivers_programs_run_where_the_driver_is_a_folder_of_its_hosts(
-    place: str, tmp_path: Path
+    location: str, tmp_path: Path
 ) -> None:
     out, host = tmp_path / "out", layout.Layout(tmp_path / "world").host_root
-    with worlds.running(tmp_path / "world", "hgx-h100", place):
+    with worlds.running(tmp_path / "world", "hgx-h100", location):
         smi = driver_programs.find_program(driver_search.build_search("auto", host), "nvidia-smi")
         chosen = [f"--step={step}" for step in STEPS_WITH_PROGRAMS]
         words = ["--level", "own", "--out", str(out), f"--host-root={host}", *chosen]
         status = program.main(words)
     assert (smi.root, smi.path) == (
         host,
-        f"/{layouts.PLACES[place].folder}/{layouts.PLACES[place].programs}/nvidia-smi",
+        f"/{layouts.PLACES[location].folder}/{layouts.PLACES[location].programs}/nvidia-smi",
     )
     seen = {fact["fact"]: fact for fact in facts.read(out / facts.FILE)}
     failed = [name for name in seen if name.partition(".")[0] in {"step", "undo"}]

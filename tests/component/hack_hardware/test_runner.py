@@ -38,8 +38,8 @@ def run(tmp_path: Path, *chosen: steps.Step) -> tuple[int, dict[str, dict[str, o
     program = tmp_path / "program.py"
     program.write_text(_PROGRAM)
     target = machine.Machine(tmp_path / "out", tmp_path / "driver", tmp_path / "host")
-    said: list[str] = []
-    failed = runner.Runner(target, (sys.executable, str(program)), said.append).run(chosen)
+    messages: list[str] = []
+    failed = runner.Runner(target, (sys.executable, str(program)), messages.append).run(chosen)
     seen = list(facts.read(target.out / facts.FILE))
     assert all({"step", "driver", "simulated", "at"} <= set(fact) for fact in seen)
     return failed, {fact["fact"]: fact for fact in seen}

@@ -13,4 +13,4 @@ def test_bytecode_lies_beside_its_source_wherever_the_caller_keeps_its_own(
     source.parent.mkdir(parents=True)
     source.write_text("ONE = 1\n")
     python.compile_all(tmp_path / "image")
-    assert [one.suffix for one in (source.parent / "__pycache__").iterdir()] == [".pyc"]
+    assert [path.suffix for path in (source.parent / "__pycache__").iterdir()] == [".pyc"]

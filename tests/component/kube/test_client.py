@@ -84,7 +84,7 @@ def test_the_field_manager_goes_with_the_write(
     assert [r.field_manager for r in api.requests] == ["me/1", "me/2"]
 
 
-def test_what_exists_what_is_missing_and_what_is_wrong_are_told_apart(
+def test_conflicts_missing_objects_and_invalid_ones_raise_different_errors(
     kube: client.KubeClient,
 ) -> None:
     kube.create(CLAIMS, claim("c"), "ns")
@@ -214,7 +214,7 @@ def test_bodies_are_written_as_the_server_would_write_them(
 ) -> None:
     """It compares opaque parameters byte for byte: spaces would make their claim immutable."""
     kube.create(gvr.NODES, {"metadata": {"name": "n", "annotations": {"b": "ü", "a": "1"}}})
-    (sent,) = [one.raw for one in api.requests if one.method == "POST"]
+    (sent,) = [request.raw for request in api.requests if request.method == "POST"]
     assert sent == '{"metadata":{"annotations":{"a":"1","b":"ü"},"name":"n"}}'.encode()
 
 
@@ -223,5 +223,5 @@ def test_half_a_surrogate_pair_is_written_as_it_came(
 ) -> None:
     """A user's parameters for another driver may hold one, and allocations hand them on."""
     kube.create(gvr.NODES, json.loads(r'{"metadata":{"name":"n","labels":{"a":"\ud800ü"}}}'))
-    (sent,) = [one.raw for one in api.requests if one.method == "POST"]
+    (sent,) = [request.raw for request in api.requests if request.method == "POST"]
     assert sent == r'{"metadata":{"labels":{"a":"\ud800ü"},"name":"n"}}'.encode()

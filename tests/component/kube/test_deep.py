@@ -37,8 +37,8 @@ class Door(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if "watch=" in self.path:
-            told = [a_claim("c", "deep", 3), a_claim("d", 1, 4)]
-            frames = [b'{"type":"ADDED","object":' + one + b"}\n" for one in told]
+            bodies = [a_claim("c", "deep", 3), a_claim("d", 1, 4)]
+            frames = [b'{"type":"ADDED","object":' + data + b"}\n" for data in bodies]
             return self.answer(b"".join(frames))
         items = b",".join([a_claim("a", "deep", 1), a_claim("b", 1, 2)])
         return self.answer(b'{"metadata":{"resourceVersion":"2"},"items":[' + items + b"]}")
@@ -58,9 +58,14 @@ def kube(tmp_path: Path) -> Iterator[client.KubeClient]:
         threading.Thread(target=serving.serve_forever, daemon=True).start()
         file = tmp_path / "kubeconfig"
         url = f"http://127.0.0.1:{serving.server_port}"
-        one = {"name": "one", "cluster": {"server": url}, "user": {}}
+        entry = {"name": "one", "cluster": {"server": url}, "user": {}}
         context = {"name": "one", "context": {"cluster": "one", "user": "one"}}
-        whole = {"clusters": [one], "users": [one], "contexts": [context], "current-context": "one"}
+        whole = {
+            "clusters": [entry],
+            "users": [entry],
+            "contexts": [context],
+            "current-context": "one",
+        }
         file.write_text(json.dumps(whole))
         yield client.KubeClient.connect(file, "test")
         serving.shutdown()
@@ -69,18 +74,18 @@ def kube(tmp_path: Path) -> Iterator[client.KubeClient]:
 def test_a_claim_nested_too_deeply_is_known_and_its_usage_is_unknown(
     kube: client.KubeClient,
 ) -> None:
-    known: store.Store[claims.Claim] = store.Store()
+    existing: store.Store[claims.Claim] = store.Store()
     source = reflector.ListWatch(kube, gvr.RESOURCE_CLAIMS)
-    one = reflector.Reflector(source, known, claims.parse, clock.SystemClock(), QUICK)
+    item = reflector.Reflector(source, existing, claims.parse, clock.SystemClock(), QUICK)
     stop = threading.Event()
-    thread = threading.Thread(target=one.run, args=(stop,), daemon=True)
+    thread = threading.Thread(target=item.run, args=(stop,), daemon=True)
     thread.start()
-    waiting.until(lambda: len(known) == 4 or not thread.is_alive())
+    waiting.until(lambda: len(existing) == 4 or not thread.is_alive())
     stop.set()
-    one.interrupt()
-    found = {str(key): claim.spec.unsupported for key, claim in known.snapshot().items()}
-    assert found.keys() == {ids.Key(f"default/{name}") for name in "abcd"}
-    assert not found["default/b"]
-    assert not found["default/d"]
+    item.interrupt()
+    result = {str(key): claim.spec.unsupported for key, claim in existing.snapshot().items()}
+    assert result.keys() == {ids.Key(f"default/{name}") for name in "abcd"}
+    assert not result["default/b"]
+    assert not result["default/d"]
     for name in "ac":
-        assert "nested" in found[f"default/{name}"][0]
+        assert "nested" in result[f"default/{name}"][0]

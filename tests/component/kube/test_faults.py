@@ -31,8 +31,8 @@ def connect(api: server.ApiServer, tmp_path: Path) -> Iterator[Connect]:
         return kube.with_timeout(1.0)
 
     yield begin
-    for one in running:
-        one.__exit__()
+    for fault_proxy in running:
+        fault_proxy.__exit__()
 
 
 def put(api: server.ApiServer, name: str, value: str) -> None:
@@ -77,10 +77,10 @@ def test_a_write_that_did_not_reach_the_server_is_reported_and_can_be_repeated(
     put(api, "a", "1")
     kube, version = connect(first_patch(fault)), str(api.storage.version)
     began = TIME.monotonic()
-    with pytest.raises(error) as told:
+    with pytest.raises(error) as raised:
         write(kube, version, "2")
     assert TIME.monotonic() - began < 2
-    assert told.value.retry_after_s == (3 if error is errors.TooManyRequests else None)
+    assert raised.value.retry_after_s == (3 if error is errors.TooManyRequests else None)
     assert value(api) == "1"
     write(kube, version, "2")
     assert value(api) == "2"
@@ -150,8 +150,8 @@ class Following:
         self.thread.start()
 
     def equals(self, api: server.ApiServer) -> bool:
-        there = {f"ns/{one['metadata']['name']}": value_of(one) for one in api.all(CLAIMS)}
-        return self.store.snapshot() == there
+        present = {f"ns/{entry['metadata']['name']}": value_of(entry) for entry in api.all(CLAIMS)}
+        return self.store.snapshot() == present
 
     def close(self) -> None:
         self.stop.set()
@@ -172,8 +172,8 @@ def follow(connect: Connect) -> Iterator[Follow]:
         return running[-1]
 
     yield begin
-    for one in running:
-        one.close()
+    for following in running:
+        following.close()
 
 
 def churn(api: server.ApiServer, names: str = "abc") -> None:

@@ -72,32 +72,32 @@ def candidate(
 
 
 def spec(api: server.ApiServer) -> gvr.Object:
-    found = api.read(gvr.LEASES, "ration-controller", "ration")
-    return found["spec"] if found else {}
+    result = api.read(gvr.LEASES, "ration-controller", "ration")
+    return result["spec"] if result else {}
 
 
 def test_the_first_takes_the_lease_settles_and_leads(
     api: server.ApiServer, kube: client.KubeClient
 ) -> None:
-    with candidate(kube, "one") as one:
+    with candidate(kube, "one") as item:
         waiting.until(lambda: spec(api).get("holderIdentity") == "one")
-        acquired_at = one.clock.monotonic()
-        assert not one.elector.is_leader
-        waiting.until(lambda: one.terms)
-        assert one.led_at - acquired_at >= QUICK.settle_s - 0.1
-        assert one.terms == [lease.Term("one", 0)]
-        assert one.elector.term() == lease.Term("one", 0)
+        acquired_at = item.clock.monotonic()
+        assert not item.elector.is_leader
+        waiting.until(lambda: item.terms)
+        assert item.led_at - acquired_at >= QUICK.settle_s - 0.1
+        assert item.terms == [lease.Term("one", 0)]
+        assert item.elector.term() == lease.Term("one", 0)
         renewals = len(api.requests)
         waiting.until(lambda: len(api.requests) > renewals + 3)
-        assert one.elector.is_leader
+        assert item.elector.is_leader
 
 
 def test_the_second_waits_while_the_first_renews(kube: client.KubeClient) -> None:
-    with candidate(kube, "one") as one:
-        waiting.until(lambda: one.elector.is_leader)
+    with candidate(kube, "one") as item:
+        waiting.until(lambda: item.elector.is_leader)
         with candidate(kube, "two") as two:
             threading.Event().wait(1.5 * QUICK.lease_s)
-            assert one.elector.is_leader
+            assert item.elector.is_leader
             assert not two.terms
 
 
@@ -106,31 +106,31 @@ def test_a_leader_that_stops_cleanly_leaves_the_lease_free_at_once(
 ) -> None:
     with candidate(kube, "two") as two:
         waiting.until(lambda: two.elector.is_leader)
-        with candidate(kube, "one") as one:
+        with candidate(kube, "one") as item:
             threading.Event().wait(0.2)
             two.close()
-            stopped_at = one.clock.monotonic()
+            stopped_at = item.clock.monotonic()
             assert two.elector.term() is None
             assert not two.lost.is_set()
-            waiting.until(lambda: one.elector.is_leader)
-            assert one.led_at - stopped_at < QUICK.lease_s
+            waiting.until(lambda: item.elector.is_leader)
+            assert item.led_at - stopped_at < QUICK.lease_s
             assert spec(api)["leaseTransitions"] == 1
-            assert one.terms == [lease.Term("one", 1)]
+            assert item.terms == [lease.Term("one", 1)]
 
 
 def test_a_frozen_leader_is_succeeded_and_finds_out_before_it_writes(
     kube: client.KubeClient,
 ) -> None:
-    with candidate(kube, "one") as one:
-        waiting.until(lambda: one.elector.is_leader)
-        one.clock.running.clear()
+    with candidate(kube, "one") as item:
+        waiting.until(lambda: item.elector.is_leader)
+        item.clock.running.clear()
         with candidate(kube, "two") as two:
             frozen_at = two.clock.monotonic()
             waiting.until(lambda: two.elector.is_leader)
             assert two.led_at - frozen_at >= QUICK.lease_s - QUICK.retry_s
-            assert one.elector.term() is None
-            one.clock.running.set()
-            waiting.until(one.lost.is_set)
+            assert item.elector.term() is None
+            item.clock.running.set()
+            waiting.until(item.lost.is_set)
             assert two.elector.is_leader
             assert two.terms == [lease.Term("two", 1)]
 
@@ -138,63 +138,63 @@ def test_a_frozen_leader_is_succeeded_and_finds_out_before_it_writes(
 def test_a_leader_without_a_server_loses_before_its_successor_could_win(
     api: server.ApiServer, kube: client.KubeClient
 ) -> None:
-    with candidate(kube, "one") as one:
-        waiting.until(lambda: one.elector.is_leader)
+    with candidate(kube, "one") as item:
+        waiting.until(lambda: item.elector.is_leader)
         api.faults.add(faults.HalfOpen())
-        cut_at = one.clock.monotonic()
-        waiting.until(one.lost.is_set)
-        assert one.clock.monotonic() - cut_at < QUICK.lease_s
-        assert not one.elector.is_leader
+        cut_at = item.clock.monotonic()
+        waiting.until(item.lost.is_set)
+        assert item.clock.monotonic() - cut_at < QUICK.lease_s
+        assert not item.elector.is_leader
 
 
 def test_a_short_outage_costs_no_term(api: server.ApiServer, kube: client.KubeClient) -> None:
-    with candidate(kube, "one") as one:
-        waiting.until(lambda: one.elector.is_leader)
+    with candidate(kube, "one") as item:
+        waiting.until(lambda: item.elector.is_leader)
         api.faults.add(faults.Answer(500), times=2)
-        asked = len(api.requests)
-        waiting.until(lambda: len(api.requests) > asked + 4)
-        assert one.elector.is_leader
-        assert not one.lost.is_set()
+        requested = len(api.requests)
+        waiting.until(lambda: len(api.requests) > requested + 4)
+        assert item.elector.is_leader
+        assert not item.lost.is_set()
 
 
 def test_a_stolen_lease_is_lost(api: server.ApiServer, kube: client.KubeClient) -> None:
-    with candidate(kube, "one") as one:
-        waiting.until(lambda: one.elector.is_leader)
+    with candidate(kube, "one") as item:
+        waiting.until(lambda: item.elector.is_leader)
         body = {"spec": {"holderIdentity": "thief", "leaseTransitions": 7}}
         kube.patch(gvr.LEASES, "ration-controller", body, namespace="ration")
-        waiting.until(one.lost.is_set)
-        assert not one.elector.is_leader
+        waiting.until(item.lost.is_set)
+        assert not item.elector.is_leader
         assert spec(api)["holderIdentity"] == "thief"
 
 
 def test_a_write_of_others_that_leaves_the_holder_costs_no_term(
     api: server.ApiServer, kube: client.KubeClient
 ) -> None:
-    with candidate(kube, "one") as one:
-        waiting.until(lambda: one.elector.is_leader)
+    with candidate(kube, "one") as item:
+        waiting.until(lambda: item.elector.is_leader)
         body = {"metadata": {"labels": {"seen": "yes"}}}
         kube.patch(gvr.LEASES, "ration-controller", body, namespace="ration")
-        asked = len(api.requests)
-        waiting.until(lambda: len(api.requests) > asked + 5)
-        assert one.elector.is_leader
+        requested = len(api.requests)
+        waiting.until(lambda: len(api.requests) > requested + 5)
+        assert item.elector.is_leader
 
 
-def test_what_others_say_in_the_lease_outlives_terms_and_renewals(
+def test_foreign_fields_of_the_lease_survive_terms_and_renewals(
     api: server.ApiServer, kube: client.KubeClient
 ) -> None:
     meta = {"labels": {"app": "ration"}, "annotations": {"meta.helm.sh/release-name": "ration"}}
     installed = {"metadata": {"name": "ration-controller", "namespace": "ration", **meta}}
     kube.create(gvr.LEASES, installed, "ration")
-    with candidate(kube, "one") as one:
-        waiting.until(lambda: one.elector.is_leader)
+    with candidate(kube, "one") as item:
+        waiting.until(lambda: item.elector.is_leader)
         begun = spec(api)["acquireTime"]
-        asked = len(api.requests)
-        waiting.until(lambda: len(api.requests) > asked + 4)
+        requested = len(api.requests)
+        waiting.until(lambda: len(api.requests) > requested + 4)
         assert spec(api)["acquireTime"] == begun
-    found = api.read(gvr.LEASES, "ration-controller", "ration")
-    assert found is not None
-    assert {key: found["metadata"][key] for key in meta} == meta
-    assert found["spec"]["holderIdentity"] in {"", None}
+    result = api.read(gvr.LEASES, "ration-controller", "ration")
+    assert result is not None
+    assert {key: result["metadata"][key] for key in meta} == meta
+    assert result["spec"]["holderIdentity"] in {"", None}
 
 
 def test_a_renewal_with_a_lost_response_is_repeated_at_once(
@@ -208,10 +208,10 @@ def test_a_renewal_with_a_lost_response_is_repeated_at_once(
         with candidate(kube, "a_1", patient) as a:
             waiting.until(lambda: [r.method for r in api.requests].count("PUT") >= 4)
             assert not a.lost.is_set()
-    asked = [(r.method, r.at) for r in api.requests]
-    methods = "".join(method[0] + method[1] for method, _ in asked)
+    request = [(r.method, r.at) for r in api.requests]
+    methods = "".join(method[0] + method[1] for method, _ in request)
     assert methods.startswith("GEPOPUPUPUGEPU")  # the second PUT is lost, the third a conflict
-    assert asked[6][1] - asked[5][1] < patient.retry_s / 2
+    assert request[6][1] - request[5][1] < patient.retry_s / 2
 
 
 def test_stamps_of_a_clock_gone_wrong_are_not_believed(
@@ -222,11 +222,11 @@ def test_stamps_of_a_clock_gone_wrong_are_not_believed(
         gvr.LEASES,
         {"metadata": {"name": "ration-controller", "namespace": "ration"}, "spec": old},
     )
-    with candidate(kube, "one") as one:
-        started_at = one.clock.monotonic()
-        waiting.until(lambda: one.elector.is_leader)
-        assert one.led_at - started_at >= QUICK.lease_s
-        assert one.terms == [lease.Term("one", 5)]
+    with candidate(kube, "one") as item:
+        started_at = item.clock.monotonic()
+        waiting.until(lambda: item.elector.is_leader)
+        assert item.led_at - started_at >= QUICK.lease_s
+        assert item.terms == [lease.Term("one", 5)]
 
 
 @pytest.mark.parametrize("identity", ["", "x" * 110, "a\nb", "ü" * 60])

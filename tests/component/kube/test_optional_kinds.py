@@ -33,9 +33,9 @@ def test_a_kind_is_read_in_the_first_version_that_is_served(
     api: api_server.ApiServer, source: optional_kinds.OptionalListWatch
 ) -> None:
     api.put(gvr.DEVICE_TAINT_RULES, RULE)
-    assert [one["metadata"]["name"] for one in source.list().items] == ["hot"]
+    assert [item["metadata"]["name"] for item in source.list().items] == ["hot"]
     api.faults.add(faults.Answer(404, "NotFound"), v1)
-    assert [one["metadata"]["name"] for one in source.list().items] == ["hot"]
+    assert [item["metadata"]["name"] for item in source.list().items] == ["hot"]
 
 
 def test_a_kind_that_is_not_served_is_empty_and_asked_for_again(
@@ -46,18 +46,18 @@ def test_a_kind_that_is_not_served_is_empty_and_asked_for_again(
     monkeypatch.setattr(optional_kinds, "AGAIN_S", 0.05)
     api.faults.add(faults.Answer(404, "NotFound"), rules, times=4)
     api.put(gvr.DEVICE_TAINT_RULES, RULE)
-    found: store.Store[taint_rules.TaintRule] = store.Store()
-    one: reflector.Reflector[taint_rules.TaintRule] = reflector.Reflector(
-        source, found, taint_rules.parse, clock.SystemClock(), reflector.Options()
+    result: store.Store[taint_rules.TaintRule] = store.Store()
+    item: reflector.Reflector[taint_rules.TaintRule] = reflector.Reflector(
+        source, result, taint_rules.parse, clock.SystemClock(), reflector.Options()
     )
     stop = threading.Event()
-    thread = threading.Thread(target=one.run, args=(stop,))
+    thread = threading.Thread(target=item.run, args=(stop,))
     thread.start()
-    assert one.synced.wait(5)
-    assert not found.snapshot()
-    waiting.until(lambda: "hot" in found.snapshot())
+    assert item.synced.wait(5)
+    assert not result.snapshot()
+    waiting.until(lambda: "hot" in result.snapshot())
     stop.set()
-    one.interrupt()
+    item.interrupt()
     thread.join(10)
     assert not thread.is_alive()
 

@@ -59,7 +59,7 @@ def put(api: server.ApiServer, name: str, value: str, **extra: object) -> None:
     api.put(CLAIMS, {"metadata": meta, **extra})
 
 
-def test_what_happens_is_followed(api: server.ApiServer, following: Following) -> None:
+def test_the_store_follows_watch_events(api: server.ApiServer, following: Following) -> None:
     assert following.reflector.synced.is_set()
     put(api, "a", "2")
     put(api, "b", "1")
@@ -164,9 +164,9 @@ def test_an_outage_ends_in_the_true_state_soon_after(
 ) -> None:
     api.down()
     put(api, "b", "1")
-    before = following.reflector.age_s()
+    previous = following.reflector.age_s()
     threading.Event().wait(0.5)
-    assert following.reflector.age_s() > before
+    assert following.reflector.age_s() > previous
     assert following.holds(a="1")
     api.up()
     waiting.until(lambda: following.holds(a="1", b="1"), within_s=2)

@@ -29,9 +29,9 @@ FAST = backoff.Pace(base_s=0.02, max_s=0.1)
 @pytest.fixture
 def root() -> Iterator[Path]:
     """A kubelet's directory whose sockets' paths are short."""
-    made = Path(tempfile.mkdtemp(prefix="k"))
-    yield made
-    shutil.rmtree(made)
+    path = Path(tempfile.mkdtemp(prefix="k"))
+    yield path
+    shutil.rmtree(path)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def kubelet(root: Path) -> Iterator[fake_kubelet.Kubelet]:
 
 
 @pytest.fixture
-def told() -> plugin_shell.Events:
+def events() -> plugin_shell.Events:
     return plugin_shell.Events()
 
 
@@ -73,7 +73,7 @@ def conditions() -> fake_conditions.Conditions:
 
 @pytest.fixture
 def tools(
-    told: plugin_shell.Events,
+    events: plugin_shell.Events,
     counters: metrics.Metrics,
     deadline_s: float,
     conditions: fake_conditions.Conditions,
@@ -81,7 +81,9 @@ def tools(
 ) -> dra_service.Deps:
     time = clock.SystemClock()
     watched = readiness.ReadinessTracker(conditions, preparation.check, time)
-    return dra_service.Deps(plugin_events.EventReporter(told), counters, watched, time, deadline_s)
+    return dra_service.Deps(
+        plugin_events.EventReporter(events), counters, watched, time, deadline_s
+    )
 
 
 @pytest.fixture
@@ -117,11 +119,11 @@ def shell(
     workers: int,
 ) -> Iterator[plugin_shell.Shell]:
     service = dra_service.DraService(preparation, tools)
-    made = plugin_shell.Shell(root, service, streams, tools.metrics)
-    made.workers = workers
-    made.start()
-    yield made
-    made.stop()
+    created = plugin_shell.Shell(root, service, streams, tools.metrics)
+    created.workers = workers
+    created.start()
+    yield created
+    created.stop()
     assert not list((root / "plugins_registry").iterdir())
 
 
@@ -131,12 +133,12 @@ def battered(
 ) -> Iterator[battering.Battered]:
     """A plugin's process on a simulated machine, which a test may kill."""
     api.put(gvr.NODES, {"metadata": {"name": BATTERED, "uid": "node-uid"}})
-    with battering.battered(kube, api.kubeconfig(tmp_path), BATTERED) as made:
-        yield made
+    with battering.battered(kube, api.kubeconfig(tmp_path), BATTERED) as created:
+        yield created
 
 
 @pytest.fixture
-def at(tmp_path: Path) -> Iterator[layout.Layout]:
+def node_layout(tmp_path: Path) -> Iterator[layout.Layout]:
     """A simulated machine that runs."""
     builder.build(tmp_path, machines.create(tmp_path, "hgx-h100", "node-1"))
     running = node.Node(tmp_path)
@@ -146,11 +148,11 @@ def at(tmp_path: Path) -> Iterator[layout.Layout]:
 
 
 @pytest.fixture
-def library(at: layout.Layout) -> Iterator[nvml.NvmlLibrary]:
+def library(node_layout: layout.Layout) -> Iterator[nvml.NvmlLibrary]:
     """NVML of that machine, in this process."""
-    made = nvml.NvmlLibrary(at.driver_root, at.host_root)
-    yield made
-    made.close()
+    nvml_library = nvml.NvmlLibrary(node_layout.driver_root, node_layout.host_root)
+    yield nvml_library
+    nvml_library.close()
     loading.forget()
 
 
@@ -167,9 +169,9 @@ def time() -> clock.Clock:
 
 @pytest.fixture
 def telling_of(
-    told: plugin_shell.Events, counters: metrics.Metrics, time: clock.Clock
+    events: plugin_shell.Events, counters: metrics.Metrics, time: clock.Clock
 ) -> node_allocator.Deps:
-    return node_allocator.Deps(plugin_events.EventReporter(told), counters, time)
+    return node_allocator.Deps(plugin_events.EventReporter(events), counters, time)
 
 
 @pytest.fixture
@@ -224,5 +226,5 @@ def start(
         return running[-1]
 
     yield begin
-    for one in running:
-        one.stop()
+    for item in running:
+        item.stop()

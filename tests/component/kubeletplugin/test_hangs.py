@@ -80,8 +80,8 @@ class World:
 
     def taints(self, device: str) -> dict[str, str]:
         slices = self._api.all(gvr.RESOURCE_SLICES)
-        listed = (one for each in slices for one in each["spec"].get("devices") or ())
-        (mine,) = (one.get("taints") or () for one in listed if one["name"] == device)
+        listed = (entry for each in slices for entry in each["spec"].get("devices") or ())
+        (mine,) = (entry.get("taints") or () for entry in listed if entry["name"] == device)
         return {taint["key"]: taint["value"] for taint in mine}
 
     def is_tainted(self, device: str) -> bool:
@@ -89,7 +89,7 @@ class World:
 
     def told(self, reason: str) -> list[str]:
         events = self._api.all(gvr.EVENTS)
-        return [one["note"] for one in events if one["reason"] == reason]
+        return [event["note"] for event in events if event["reason"] == reason]
 
     def page(self, name: str) -> tuple[int, str]:
         port = re.findall(r'"metrics_port": ?(\d+)', self.node.log.read_text())[-1]
@@ -134,11 +134,11 @@ class World:
 
     def report(self) -> None:
         """The others' calls took no longer; seconds on a busy machine are noisy: with slack."""
-        for (when, what), quiet in self.spent.items():
+        for (when, description), quiet in self.spent.items():
             if when == "quiet":
-                hanging = self.spent["hanging", what]
-                say(f"{what}: {_figures(quiet)} quiet, {_figures(hanging)} beside a hang")
-                assert max(hanging) < 2 * max(quiet) + PATIENCE_S / 2, what
+                hanging = self.spent["hanging", description]
+                say(f"{description}: {_figures(quiet)} quiet, {_figures(hanging)} beside a hang")
+                assert max(hanging) < 2 * max(quiet) + PATIENCE_S / 2, description
 
 
 def say(text: str) -> None:
@@ -146,8 +146,8 @@ def say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
-def _figures(found: list[float]) -> str:
-    ordered = sorted(found)
+def _figures(results: list[float]) -> str:
+    ordered = sorted(results)
     p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
     return f"p50 {ordered[len(ordered) // 2]:.3f} s, p99 {p99:.3f} s of {len(ordered)}"
 
@@ -163,21 +163,21 @@ def world(
     monkeypatch.setenv("RATION_HEALTH_POLL_SECONDS", str(POLL_S))
     api.put(gvr.NODES, {"metadata": {"name": NODE, "uid": "node-uid"}})
     with battering.battered(kube, api.kubeconfig(tmp_path), NODE) as node:
-        made = World(node, api)
-        waiting.until(lambda: made.page("readyz")[0] == 200)
+        created = World(node, api)
+        waiting.until(lambda: created.page("readyz")[0] == 200)
         began = TIME.monotonic()
         for _ in range(8):
-            made.others_go("quiet")
+            created.others_go("quiet")
         while TIME.monotonic() - began < min(LONGER_S, 60):
-            made.others_go("quiet")
-        yield made
-        if ("hanging", "whole prepare") in made.spent:
-            made.report()
+            created.others_go("quiet")
+        yield created
+        if ("hanging", "whole prepare") in created.spent:
+            created.report()
 
 
 # Covers L-1.
 @pytest.mark.parametrize("face", FACES)
-def test_one_gpu_hangs_under_prepare_and_under_unprepare_and_the_others_go_on(
+def test_a_gpu_hanging_in_prepare_or_unprepare_does_not_block_others(
     world: World, face: str
 ) -> None:
     device = world.node.devices[face]
@@ -214,8 +214,8 @@ def test_one_gpu_hangs_under_prepare_and_under_unprepare_and_the_others_go_on(
 def test_a_plugin_that_starts_beside_a_hang_serves_the_others_and_taints_the_sick(
     world: World,
 ) -> None:
-    kept = {face: world.claim(world.whole[number]) for number, face in enumerate(("a", "b"))}
-    for ref in kept.values():
+    claim_refs = {face: world.claim(world.whole[number]) for number, face in enumerate(("a", "b"))}
+    for ref in claim_refs.values():
         world.succeeds("prepare", ref)
     with world.hanging(1):
         world.node.kill()
@@ -226,7 +226,7 @@ def test_a_plugin_that_starts_beside_a_hang_serves_the_others_and_taints_the_sic
         world.others_go("first of a process")
         for _ in range(3):
             world.others_go("hanging")
-        for ref in kept.values():
+        for ref in claim_refs.values():
             world.succeeds("prepare", ref)
             world.succeeds("unprepare", ref)
         waiting.until(lambda: world.page("readyz")[0] == 200)

@@ -54,12 +54,16 @@ def start(flags: list[str], tmp_path: Path) -> Iterator[Start]:
         process.wait()
 
 
-@pytest.mark.parametrize("what", ["publisher", "library"])
+@pytest.mark.parametrize("description", ["publisher", "library"])
 def test_a_dead_thread_ends_the_process_within_five_seconds(
-    start: Start, kubelet: fake_kubelet.Kubelet, root: Path, api: api_server.ApiServer, what: str
+    start: Start,
+    kubelet: fake_kubelet.Kubelet,
+    root: Path,
+    api: api_server.ApiServer,
+    description: str,
 ) -> None:
     time = clock.SystemClock()
-    process = start("tests.fakes.plugin_process", what)
+    process = start("tests.fakes.plugin_process", description)
     kubelet.register(within_s=20)
     waiting.until(lambda: api.all(gvr.RESOURCE_SLICES), within_s=20)
     began = time.monotonic()
@@ -104,9 +108,9 @@ def test_the_claim_itself_says_that_it_is_prepared(
     kubelet.register(within_s=20).prepare(fakes.ref("one"))
 
     def ready() -> str:
-        found = api.read(gvr.RESOURCE_CLAIMS, "one", "default") or {}
-        said = claims.parse(found).device_statuses
-        condition = said[0].condition("Ready") if said else None
+        result = api.read(gvr.RESOURCE_CLAIMS, "one", "default") or {}
+        device_statuses = claims.parse(result).device_statuses
+        condition = device_statuses[0].condition("Ready") if device_statuses else None
         return condition.status if condition else ""
 
     waiting.until(lambda: ready() == "True")
@@ -130,7 +134,7 @@ def test_killed_and_started_again_it_serves_at_the_same_place_and_writes_nothing
     first = start("tests.fakes.plugin_process", "nothing")
     kubelet.register(within_s=20)
     waiting.until(lambda: api.read(gvr.RESOURCE_SLICES, SLICE))
-    before = api.read(gvr.RESOURCE_SLICES, SLICE)
+    previous = api.read(gvr.RESOURCE_SLICES, SLICE)
     first.send_signal(signal.SIGKILL)
     first.wait()
     stale = sockets.socket_paths(root, "gpu.ration.dev").registration.stat().st_ino
@@ -138,7 +142,7 @@ def test_killed_and_started_again_it_serves_at_the_same_place_and_writes_nothing
     waiting.until(lambda: kubelet.found()[0].stat().st_ino != stale, within_s=20)
     plugin = kubelet.register()
     assert not plugin.prepare(fakes.ref("one"))["uid-one"].error
-    assert api.read(gvr.RESOURCE_SLICES, SLICE) == before
+    assert api.read(gvr.RESOURCE_SLICES, SLICE) == previous
 
 
 def label(api: api_server.ApiServer, allocator: str) -> None:
@@ -164,7 +168,7 @@ def test_a_label_is_followed_through_a_handover_killed_in_the_middle_or_not(
         kubelet.register()
     publishing.until_given_by(api, "scheduler")
     assert publishing.breaches(api) == []
-    waiting.until(lambda: "AllocatorChanged" in {one["reason"] for one in api.all(gvr.EVENTS)})
+    waiting.until(lambda: "AllocatorChanged" in {entry["reason"] for entry in api.all(gvr.EVENTS)})
 
 
 def test_without_a_gpu_driver_the_real_thing_registers_and_publishes_an_empty_pool(
@@ -179,7 +183,7 @@ def test_without_a_gpu_driver_the_real_thing_registers_and_publishes_an_empty_po
     waiting.until(lambda: api.all(gvr.RESOURCE_SLICES))
     assert not api.all(gvr.RESOURCE_SLICES)[0]["spec"]["devices"]
     waiting.until(lambda: api.all(gvr.EVENTS))
-    assert {"DriverNotReady", "PrepareFailed"} >= {one["reason"] for one in api.all(gvr.EVENTS)}
+    assert {"DriverNotReady", "PrepareFailed"} >= {entry["reason"] for entry in api.all(gvr.EVENTS)}
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 0
 

@@ -23,8 +23,8 @@ SLOW_MS = {"device_create_gpu_instance_with_placement": 1000, "mps_daemon": 2000
 
 @pytest.fixture
 def node() -> Iterator[mpsnode.Node]:
-    with supervised.node() as made:
-        yield made
+    with supervised.node() as created:
+        yield created
 
 
 @pytest.fixture
@@ -34,16 +34,18 @@ def reader() -> gpunode.FakeReader:
 
 @pytest.fixture
 def core(node: mpsnode.Node, reader: gpunode.FakeReader) -> Iterator[composition.Core]:
-    with supervised.core(node, reader) as made:
-        yield made
+    with supervised.core(node, reader) as created:
+        yield created
 
 
 def devices(gpus: tuple[model.Gpu, ...]) -> Iterator[str]:
     """Yield the device of each claim, 64 of them."""
     for number in PARTS:
-        found = faces.offered_faces(gpus[number], faces.Offering())
+        offered_faces = faces.offered_faces(gpus[number], faces.Offering())
         yield from (
-            one.name for one in found if isinstance(one, faces.MigFace) and _smallest(one.profile)
+            offered_face.name
+            for offered_face in offered_faces
+            if isinstance(offered_face, faces.MigFace) and _smallest(offered_face.profile)
         )
     for number in SERVED:
         yield from [f"{faces.device_name(gpus[number].pci)}-mps"] * 8
@@ -69,33 +71,33 @@ def test_sixty_four_claims_at_once_wait_for_their_own_gpu_only(
     node: mpsnode.Node, core: composition.Core, reader: gpunode.FakeReader
 ) -> None:
     gpus = core.read_gpus().gpus
-    asked = {
-        one.name: (one, device)
+    request = {
+        claim.name: (claim, device)
         for number, device in enumerate(devices(gpus))
-        for one in (a_claim(number, device),)
+        for claim in (a_claim(number, device),)
     }
-    assert len(asked) == 64
-    reader.claims.update({one.key: one for one, _ in asked.values()})
+    assert len(request) == 64
+    reader.claims.update({claim.key: claim for claim, _ in request.values()})
     for call, milliseconds in SLOW_MS.items():
         node.slow(call, milliseconds)
 
     def prepare(name: str) -> tuple[str, ports.Prepared | ports.Refused, float]:
-        one, device = asked[name]
-        ref = ports.ClaimRef(one.namespace, one.name, one.uid)
+        claim, device = request[name]
+        ref = ports.ClaimRef(claim.namespace, claim.name, claim.uid)
         return device, core.preparation.prepare(ref, gpunode.never), TIME.monotonic()
 
     with futures.ThreadPoolExecutor(64) as pool:
-        done = list(pool.map(prepare, asked))
+        done = list(pool.map(prepare, request))
         assert [answer for _, answer, _ in done if not isinstance(answer, ports.Prepared)] == []
-        taking_turns = max(at for device, _, at in done if device.endswith("-ts"))
-        parts = [at for device, _, at in done if "-mig-" in device]
+        taking_turns = max(time_s for device, _, time_s in done if device.endswith("-ts"))
+        parts = [time_s for device, _, time_s in done if "-mig-" in device]
         # Instances of a GPU come one a second; what has nothing to do with them is long there.
         assert taking_turns < sorted(parts)[len(parts) // 2]
         gone = pool.map(
-            lambda one: core.preparation.unprepare(
-                ports.ClaimRef(one[0].namespace, one[0].name, one[0].uid)
+            lambda item: core.preparation.unprepare(
+                ports.ClaimRef(item[0].namespace, item[0].name, item[0].uid)
             ),
-            asked.values(),
+            request.values(),
         )
         assert set(gone) == {None}
     assert core.records() == ()

@@ -1,7 +1,4 @@
-"""Tests of what the plugin lives among changes under it: the CDI folder, the toolkit.
-
-The driver's files.
-"""
+"""Tests of a running plugin while the CDI folder, the toolkit and the driver's files change."""
 
 import json
 import os
@@ -31,15 +28,12 @@ def specs(folder: Path) -> dict[str, bytes]:
 
 
 def errors_of(entries: Any) -> list[str]:
-    return [one.error for one in entries.values()]
+    return [entry.error for entry in entries.values()]
 
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """Mount read-only, which stops root too; without that right.
-
-    Put a file in the folder's place.
-    """
+    """Make a folder read-only by a mount, or put a file in its place without that right."""
     mounting = ["mount", "--bind", str(folder), str(folder)]
     if subprocess.run(mounting, check=False, capture_output=True).returncode:
         aside = folder.rename(folder.with_name("aside"))
@@ -60,10 +54,10 @@ def test_specs_that_were_wiped_are_back_at_the_repeated_call_of_every_face(
 ) -> None:
     refs = battered.claims()
     battered.again("prepare", refs)
-    before = specs(battered.own / "cdi")
+    previous = specs(battered.own / "cdi")
     shutil.rmtree(battered.own / "cdi")
     battered.again("prepare", refs)
-    assert specs(battered.own / "cdi") == before
+    assert specs(battered.own / "cdi") == previous
     battered.again("unprepare", refs)
     assert battered.left() == []
 
@@ -75,8 +69,8 @@ def test_a_spec_that_was_wiped_is_back_without_a_call_of_the_kubelet() -> None:
     with supervised.node() as node, supervised.core(node, reader) as core:
         core.recover()
         core.preparation.prepare(allocated_claims.a_ref(), gpunode.never)
-        before = specs(node.own / "cdi")
-        assert len(before) == 1
+        previous = specs(node.own / "cdi")
+        assert len(previous) == 1
         looking = claim_gc.ClaimCollector(core.gc_targets, print, fake_clock.Hasty(), lambda: 0.0)
         stop = threading.Event()
         thread = threading.Thread(target=looking.run, args=(stop,))
@@ -84,7 +78,7 @@ def test_a_spec_that_was_wiped_is_back_without_a_call_of_the_kubelet() -> None:
         try:
             for _ in range(3):
                 shutil.rmtree(node.own / "cdi")
-                waiting.until(lambda: specs(node.own / "cdi") == before)
+                waiting.until(lambda: specs(node.own / "cdi") == previous)
         finally:
             stop.set()
             thread.join(10)
@@ -100,15 +94,15 @@ def test_while_the_cdi_folder_cannot_be_written_nothing_is_left_and_then_all_goe
     battered.again("unprepare", refs)
     with read_only(cdi):
         refused = errors_of(battered.plugin.prepare(*refs))
-        assert [one for one in refused if str(cdi) not in one] == []
+        assert [name for name in refused if str(cdi) not in name] == []
         assert len(refused) == len(refs)
     assert battered.left() == []
     battered.again("prepare", refs)
-    before = specs(cdi)
+    previous = specs(cdi)
     with read_only(cdi):
-        kept = errors_of(battered.plugin.unprepare(*refs))
-        assert [one for one in kept if str(cdi) not in one] == []
-    assert specs(cdi) == before
+        names = errors_of(battered.plugin.unprepare(*refs))
+        assert [name for name in names if str(cdi) not in name] == []
+    assert specs(cdi) == previous
     battered.again("unprepare", refs)
     assert battered.left() == []
 
@@ -125,7 +119,7 @@ def test_the_next_spec_has_the_hook_of_the_toolkit_that_is_there_by_then(
         battered.again("prepare", refs)
         (spec,) = specs(battered.own / "cdi").values()
         battered.again("unprepare", refs)
-        return {one["path"] for one in json.loads(spec)["containerEdits"].get("hooks", ())}
+        return {entry["path"] for entry in json.loads(spec)["containerEdits"].get("hooks", ())}
 
     assert hooks() == set()
     toolkits.install(first, "1.17.8")
@@ -153,7 +147,7 @@ def test_the_specs_of_running_claims_follow_the_toolkit_without_a_call_of_the_ku
 
         def hooks() -> set[str]:
             (spec,) = specs(node.own / "cdi").values()
-            return {one["path"] for one in json.loads(spec)["containerEdits"].get("hooks", ())}
+            return {entry["path"] for entry in json.loads(spec)["containerEdits"].get("hooks", ())}
 
         assert hooks() == {container_toolkit.PROGRAMS[0]}
         toolkits.install(second, "1.19.0")

@@ -18,19 +18,19 @@ def machine() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def node(machine: Path) -> Iterator[mpsnode.Node]:
     """One supervisor for all who use GPUs of their own."""
-    made = mpsnode.Node(machine)
-    made.supervise()
-    waiting.until(made.layout.run_dir.is_dir, mpsnode.WITHIN_S)
-    yield made
-    made.close()
+    created = mpsnode.Node(machine)
+    created.supervise()
+    waiting.until(created.layout.run_dir.is_dir, mpsnode.WITHIN_S)
+    yield created
+    created.close()
 
 
 @pytest.fixture
 def alone(machine: Path) -> Iterator[mpsnode.Node]:
     """State directories of one's own, and no supervisor yet."""
-    made = mpsnode.Node(machine)
-    yield made
-    made.close()
+    created = mpsnode.Node(machine)
+    yield created
+    created.close()
 
 
 @pytest.fixture

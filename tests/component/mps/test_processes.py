@@ -14,24 +14,24 @@ WAITS = "import sys; sys.stdin.read()"
 
 def test_a_process_is_itself_until_it_ends_even_as_a_zombie() -> None:
     with subprocess.Popen([sys.executable, "-c", WAITS], stdin=subprocess.PIPE) as process:
-        known = processes.identify(process.pid)
-        assert known is not None
-        later = mps_files.Process(pid=known.pid, started=known.started + 1)
-        assert processes.filter_alive([known, later]) == (known,)
+        identify = processes.identify(process.pid)
+        assert identify is not None
+        later = mps_files.Process(pid=identify.pid, started=identify.started + 1)
+        assert processes.filter_alive([identify, later]) == (identify,)
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # not reaped
-        assert processes.filter_alive([known]) == ()
+        assert processes.filter_alive([identify]) == ()
     assert processes.identify(process.pid) is None
 
 
-def program_on(pipe: Path, folder: Path, *before: str) -> "subprocess.Popen[bytes]":
+def program_on(pipe: Path, folder: Path, *previous: str) -> "subprocess.Popen[bytes]":
     """Start `some-program`, named by its file, with the pipe directory in its environment."""
     program = folder / "some-program"
     program.write_text(f"#!{sys.executable}\n{WAITS}\n")
     program.chmod(0o755)
     environment = {**os.environ, processes.PIPE: str(pipe)}
     process = subprocess.Popen(
-        [*before, str(program), "-f"], env=environment, stdin=subprocess.PIPE
+        [*previous, str(program), "-f"], env=environment, stdin=subprocess.PIPE
     )
     waiting.until(lambda: str(program) in processes.read_arguments(process.pid)[:2])
     return process

@@ -35,19 +35,16 @@ def search(real: nvidia_roots.Node) -> driver_search.Search:
 
 
 def defaults(node: mpsnode.Node, real: nvidia_roots.Node) -> list[str]:
-    """Return what the daemon shows; it serves one shell at a time.
-
-    And the supervisor's are many.
-    """
+    """Return the status of the daemon, which serves one shell at a time."""
     key = node.uuid(0)
-    place = daemon_process.DaemonPaths(
+    daemon_paths = daemon_process.DaemonPaths(
         node.layout.pipe(key), node.layout.log(key), node.own / "s/shm/k/shm"
     )
     program = daemon_process.ControlProgram(search(real))
 
     def answer() -> str | None:
         with contextlib.suppress(daemon_process.ControlOccupied):
-            return program.send(place, DEFAULTS)
+            return program.send(daemon_paths, DEFAULTS)
         return None
 
     return waiting.value(answer, bool, mpsnode.WITHIN_S).split()
@@ -59,7 +56,7 @@ def test_a_daemon_is_ready_takes_other_limits_is_adopted_and_goes(
 ) -> None:
     flags = "--driver-root=auto", f"--host-root={real.host}"
     first = alone.supervise(*flags)
-    before = alone.serving(0, alone.want(0, gib=20, percentage=40, shm_bytes=1 << 26))
+    previous = alone.serving(0, alone.want(0, gib=20, percentage=40, shm_bytes=1 << 26))
     assert defaults(alone, real) == ["40.0", "20G"]
     assert "Starting control daemon using socket" in alone.control_log(0)
     first.kill()
@@ -67,7 +64,7 @@ def test_a_daemon_is_ready_takes_other_limits_is_adopted_and_goes(
     later = alone.want(0, gib=3, percentage=70, shm_bytes=1 << 26)
     alone.supervise(*flags)
     after = alone.serving(0, later)
-    assert (after.pid, after.problem) == (before.pid, "")
+    assert (after.pid, after.problem) == (previous.pid, "")
     assert defaults(alone, real) == ["70.0", "3G"]
     alone.unwant(0)
     waiting.until(lambda: alone.status(0) is None, mpsnode.WITHIN_S)
@@ -80,10 +77,10 @@ def test_nothing_is_written_to_the_drivers_root(
     def names() -> list[str]:
         return sorted(str(path) for path in real.host.rglob("*"))
 
-    before = names()
+    previous = names()
     alone.supervise("--driver-root=auto", f"--host-root={real.host}")
     alone.serving(0, alone.want(0))
-    assert names() == before
+    assert names() == previous
 
 
 def test_nvidia_smi_says_in_its_own_words_that_there_is_no_driver(real: nvidia_roots.Node) -> None:

@@ -25,16 +25,16 @@ def killed(process: mpsnode.Process) -> None:
 
 def test_a_killed_supervisor_leaves_daemon_and_client_to_the_next(alone: mpsnode.Node) -> None:
     first = alone.supervise()
-    before = alone.serving(0, alone.want(0, gib=20))
-    client, said = alone.client(0)
+    previous = alone.serving(0, alone.want(0, gib=20))
+    client, annotations = alone.client(0)
     killed(first)
     later = alone.want(0, gib=30)
     alone.supervise()
     after = alone.serving(0, later)
-    assert after.pid == before.pid
+    assert after.pid == previous.pid
     assert client.poll() is None
     _, next_said = alone.client(0)
-    assert next_said["mps"]["server"] == said["mps"]["server"]
+    assert next_said["mps"]["server"] == annotations["mps"]["server"]
     assert next_said["devices"][0]["limit"] == 30 * mpsnode.GIB
 
 
@@ -42,15 +42,15 @@ def test_a_killed_supervisor_leaves_daemon_and_client_to_the_next(alone: mpsnode
 def pod() -> Iterator[tuple[Path, ...]]:
     """The groups of a pod's container, below a kubelet's root, in every hierarchy."""
     roots = [mount.point for mount in mounts.list_mounts() if mount.kind in {"cgroup", "cgroup2"}]
-    tops = [root / f"ration-test-{os.getpid()}" for root in roots]
-    found = tuple(top / "kubepods/pod1" for top in tops)
+    highest = [root / f"ration-test-{os.getpid()}" for root in roots]
+    paths = tuple(top / "kubepods/pod1" for top in highest)
     try:
-        for top, group in zip(tops, found, strict=True):
+        for top, group in zip(highest, paths, strict=True):
             for folder in (top, group.parent, group):
                 cgroups.make_group(folder)
-        yield found
+        yield paths
     finally:
-        waiting.until(lambda: all(removed(top) for top in tops), mpsnode.WITHIN_S)
+        waiting.until(lambda: all(removed(top) for top in highest), mpsnode.WITHIN_S)
 
 
 def removed(top: Path) -> bool:
@@ -74,7 +74,7 @@ def test_a_daemon_outlives_the_container_of_its_supervisor(
 
     alone.supervise(begun_by=enter)
     digest = alone.want(0)
-    before = alone.serving(0, digest)
+    previous = alone.serving(0, digest)
     client, _ = alone.client(0)
     for group in pod:  # as a runtime ends a container without a PID namespace
         for pid in members(group):
@@ -83,7 +83,7 @@ def test_a_daemon_outlives_the_container_of_its_supervisor(
     alone.supervisors[-1].wait(mpsnode.WITHIN_S)
     alone.supervise()
     alone.layout.status(alone.uuid(0)).unlink()
-    assert alone.serving(0, digest).pid == before.pid
+    assert alone.serving(0, digest).pid == previous.pid
     assert client.poll() is None
     alone.client(0)
     assert "stays in our cgroup" not in alone.logs()
@@ -93,16 +93,16 @@ def test_a_daemon_outlives_the_container_of_its_supervisor(
 def test_the_end_of_a_daemon_that_was_taken_over_is_seen(alone: mpsnode.Node) -> None:
     killed_first = alone.supervise()
     digest = alone.want(0)
-    before = alone.serving(0, digest)
+    previous = alone.serving(0, digest)
     killed(killed_first)
     alone.layout.status(alone.uuid(0)).unlink()
     alone.supervise()
     status = alone.serving(0, digest)
-    assert status.pid == before.pid
+    assert status.pid == previous.pid
     assert status.pid is not None
     os.kill(status.pid, signal.SIGKILL)
-    told = alone.told(0, lambda status: status.state is mps_files.State.FAILED)
-    assert told.problem.startswith("the daemon ended; control.log: ")
+    reported = alone.told(0, lambda status: status.state is mps_files.State.FAILED)
+    assert reported.problem.startswith("the daemon ended; control.log: ")
     assert alone.serving(0, digest).pid != status.pid
 
 
@@ -117,9 +117,9 @@ def test_clients_of_a_daemon_that_died_meanwhile_are_still_waited_for(alone: mps
     os.kill(status.pid, signal.SIGKILL)
     waiting.until(lambda: processes.identify(status.pid or 0) is None, 20)
     alone.supervise()
-    told = alone.told(0, lambda status: status.state is mps_files.State.FAILED)
-    assert told.problem.startswith("the daemon ended while no supervisor ran")
-    assert told.problem.endswith(f"when its clients end: {client.pid}")
+    reported = alone.told(0, lambda status: status.state is mps_files.State.FAILED)
+    assert reported.problem.startswith("the daemon ended while no supervisor ran")
+    assert reported.problem.endswith(f"when its clients end: {client.pid}")
     client.kill()
     client.wait()
     alone.serving(0, digest)
@@ -190,21 +190,21 @@ def test_sigterm_ends_the_supervisor_and_nothing_else(alone: mpsnode.Node) -> No
 
 def test_a_second_supervisor_waits_for_the_first(alone: mpsnode.Node) -> None:
     first = alone.supervise()
-    before = alone.serving(0, alone.want(0))
+    previous = alone.serving(0, alone.want(0))
     alone.supervise()
     waiting.until(lambda: "another supervisor runs" in page(alone, "/readyz"), 20)
     killed(first)
     waiting.until(lambda: page(alone, "/readyz") == "files: ok\n", 20)
     after = alone.serving(0, alone.want(0, gib=10))
-    assert after.pid == before.pid
+    assert after.pid == previous.pid
     metrics = page(alone, "/metrics")
     assert 'dra_gpu_mps_daemons{state="ready"} 1.0' in metrics
     assert 'dra_gpu_mps_daemons{state="failed"} 0.0' in metrics
 
 
-def page(of: mpsnode.Node, path: str) -> str:
+def page(node: mpsnode.Node, path: str) -> str:
     """Return what the second supervisor serves there; nothing while it does not serve."""
-    ports = re.findall(r'"metrics_port": (\d+)', of.logs())
+    ports = re.findall(r'"metrics_port": (\d+)', node.logs())
     if len(ports) < 2:
         return ""
     try:

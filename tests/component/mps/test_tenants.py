@@ -1,6 +1,4 @@
-"""Tests of what a tenant, root in its container.
-
-Can do to the node through a daemon's pipe directory.
+"""Tests of a tenant, root in its container, that attacks the node through the pipe directory.
 
 The attacks write to the directory as root on the node does: containers have it read-only, and are
 stopped earlier.
@@ -37,14 +35,14 @@ def run(*command: str, **environment: str) -> "subprocess.CompletedProcess[str]"
 
 def nested(folder: Path, most: int) -> int:
     """Make folders in one another, each entered before the next; how many there was room for."""
-    at, depth = os.open(folder, os.O_PATH), 0
+    index, depth = os.open(folder, os.O_PATH), 0
     with contextlib.suppress(OSError):
         while depth < most:
-            os.mkdir("d", dir_fd=at)
-            inner = os.open("d", os.O_PATH, dir_fd=at)
-            os.close(at)
-            at, depth = inner, depth + 1
-    os.close(at)
+            os.mkdir("d", dir_fd=index)
+            inner = os.open("d", os.O_PATH, dir_fd=index)
+            os.close(index)
+            index, depth = inner, depth + 1
+    os.close(index)
     return depth
 
 
@@ -68,10 +66,10 @@ def test_a_setuid_program_left_there_makes_nobody_root_on_the_node(
 
 
 def test_a_device_node_made_there_opens_no_device(node: mpsnode.Node, minor: int) -> None:
-    made = pipe(node, minor) / "null"
-    os.mknod(made, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    path = pipe(node, minor) / "null"
+    os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
     with pytest.raises(PermissionError):
-        made.open("rb").close()
+        path.open("rb").close()
 
 
 def test_nested_folders_end_neither_the_supervisor_nor_the_key(
@@ -101,13 +99,15 @@ def test_nested_folders_of_an_earlier_version_end_no_supervisor(alone: mpsnode.N
         run("rm", "-rf", str(left), PATH=os.environ["PATH"])
 
 
-def test_what_is_written_there_is_bounded_and_takes_no_disk(node: mpsnode.Node, minor: int) -> None:
-    at = pipe(node, minor)
-    assert at.stat().st_dev != node.layout.run_dir.stat().st_dev
+def test_files_in_the_pipe_directory_are_bounded_and_use_no_disk(
+    node: mpsnode.Node, minor: int
+) -> None:
+    path = pipe(node, minor)
+    assert path.stat().st_dev != node.layout.run_dir.stat().st_dev
     with pytest.raises(OSError, match="No space left"):
-        (at / "large").write_bytes(b"x" * 2 * MIB)
+        (path / "large").write_bytes(b"x" * 2 * MIB)
     with pytest.raises(OSError, match="No space left"):
-        fill(at)
+        fill(path)
     node.release(minor)
     pipe(node, minor)  # and the next daemon has room again
 
@@ -142,8 +142,8 @@ def test_a_client_connects_through_the_mount_its_container_has(
 ) -> None:
     node.serving(minor, node.want(minor, gib=10, multi_user=True, shm_bytes=4 * MIB))
     source = node.layout.pipe(node.uuid(minor))
-    place = node.own / "nvidia-mps"
-    place.mkdir(exist_ok=True)
+    path = node.own / "nvidia-mps"
+    path.mkdir(exist_ok=True)
     options = ",".join(set(spec_writer.PIPE_OPTIONS) - {"rbind", "rprivate"})
     script = (
         'mount --rbind "$0" "$1" && mount -o "remount,bind,$2" "$1" && shift 2 && '
@@ -151,9 +151,7 @@ def test_a_client_connects_through_the_mount_its_container_has(
     )
     client = str(node.driver_root / "usr/bin/simclient")
     who = ("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups")
-    container = ("unshare", "--mount", "sh", "-c", script, str(source), str(place), options)
-    done = run(
-        *container, *who, client, CUDA_MPS_PIPE_DIRECTORY=str(place), PATH=os.environ["PATH"]
-    )
+    container = ("unshare", "--mount", "sh", "-c", script, str(source), str(path), options)
+    done = run(*container, *who, client, CUDA_MPS_PIPE_DIRECTORY=str(path), PATH=os.environ["PATH"])
     assert "Read-only file system" in done.stderr
     assert json.loads(done.stdout)["devices"][0]["limit"] == 10 * mpsnode.GIB

@@ -29,7 +29,9 @@ class Broken:
 def test_an_exception_of_one_key_is_tried_again_and_ends_nothing(tmp_path: Path) -> None:
     layout, key = mps_files.Layout(tmp_path), "GPU-1"
     program = Broken()
-    place = daemon_process.DaemonPaths(layout.pipe(key), layout.log(key), tmp_path / "shm/k/shm")
+    daemon_paths = daemon_process.DaemonPaths(
+        layout.pipe(key), layout.log(key), tmp_path / "shm/k/shm"
+    )
     tools = reconciler.Deps(
         cast("daemon_process.ControlProgram", program),
         metrics.Metrics(prometheus_client.CollectorRegistry()),
@@ -39,13 +41,17 @@ def test_an_exception_of_one_key_is_tried_again_and_ends_nothing(tmp_path: Path)
         host_root=Path("/"),
     )
     status = status_files.StatusFile(layout, key, "boot", clock.SystemClock())
-    kept = worker.Worker(
-        key, reconciler.DaemonReconciler(key, place, status, tools), reconcile_policy.NoDaemon()
+    retained = worker.Worker(
+        key,
+        reconciler.DaemonReconciler(key, daemon_paths, status, tools),
+        reconcile_policy.NoDaemon(),
     )
-    kept.start()
+    retained.start()
     waiting.until(lambda: program.calls == 1)
-    assert kept.set_goal(reconcile_policy.UnreadableFile("x"))  # it lives, and takes another goal
+    assert retained.set_goal(
+        reconcile_policy.UnreadableFile("x")
+    )  # it lives, and takes another goal
     program.mended = True
-    assert kept.set_goal(reconcile_policy.NoDaemon())
-    waiting.until(lambda: kept.is_finished)
+    assert retained.set_goal(reconcile_policy.NoDaemon())
+    waiting.until(lambda: retained.is_finished)
     assert program.calls == 2

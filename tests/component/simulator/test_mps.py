@@ -27,9 +27,9 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to start p
 @pytest.fixture(scope="module")
 def base() -> Iterator[Path]:
     """A machine that runs, where every user finds it and paths are as short as sockets want."""
-    with tempfile.TemporaryDirectory(prefix="mps-") as made:
-        Path(made).chmod(0o755)
-        directory = Path(made) / "m"
+    with tempfile.TemporaryDirectory(prefix="mps-") as temporary_directory:
+        Path(temporary_directory).chmod(0o755)
+        directory = Path(temporary_directory) / "m"
         builder.build(directory, store.create(directory, "hgx-h100", "node-1"))
         with running(directory):
             yield directory
@@ -40,9 +40,9 @@ MINORS = itertools.cycle(range(8))
 
 @pytest.fixture
 def gpu(base: Path) -> Iterator[Gpu]:
-    made = Gpu(base, next(MINORS))
-    yield made
-    made.close()
+    created = Gpu(base, next(MINORS))
+    yield created
+    created.close()
 
 
 @pytest.fixture
@@ -113,10 +113,7 @@ def test_a_limit_by_uuid_does_not_bind(gpu: Gpu) -> None:
 
 
 def test_a_limit_shows_as_free_memory_and_no_limit_as_the_whole_gpu(gpu: Gpu) -> None:
-    """Match cudaMemGetInfo as observed on r615.
-
-    A program that sizes itself by the total takes too much.
-    """
+    """Match cudaMemGetInfo on r615: a program that sizes itself by the total takes too much."""
     gpu.daemon()
     gpu.say("set_default_device_pinned_mem_limit 0 5G")
     (device,) = gpu.once()["devices"]
@@ -129,19 +126,19 @@ def test_a_limit_for_an_invisible_gpu_lifts_every_limit_of_the_client(gpu: Gpu) 
     gpu.say("set_default_device_pinned_mem_limit 0 5G")
     escaped = gpu.once("--allocate", "6Gi", CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="0=1G,1=1G")
     assert (escaped["devices"][0]["limit"], escaped["allocated"]) == (None, 6 * GIB)
-    kept = gpu.once("--allocate", "6Gi", CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=f"{gpu.uuid}=1G")
-    assert kept["allocated"] == GIB
+    once = gpu.once("--allocate", "6Gi", CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=f"{gpu.uuid}=1G")
+    assert once["allocated"] == GIB
 
 
 def test_a_fault_takes_the_neighbours_and_new_clients_wait_for_them_to_leave(gpu: Gpu) -> None:
     gpu.daemon()
-    neighbour, there = gpu.start("--allocate", "1Gi", "--stay")
+    neighbour, present = gpu.start("--allocate", "1Gi", "--stay")
     bad, _ = gpu.start("--fault")
     assert said(bad)["lost"] == "CUDA_ERROR_ILLEGAL_ADDRESS"
     assert ended(bad) == 1
     lost = said(neighbour)
     assert (lost["lost"], lost["code"]) == ("CUDA_ERROR_ILLEGAL_ADDRESS", 700)
-    server = there["mps"]["server"]
+    server = present["mps"]["server"]
     assert lost["words"] == f"client {bad.pid} of MPS server {server} had a fatal fault"
     assert gpu.say(f"get_server_status {server}") == ["FAULT"]
     assert gpu.once()["error"] == "CUDA_ERROR_MPS_SERVER_NOT_READY"
@@ -155,11 +152,11 @@ def test_a_daemon_that_dies_takes_server_and_clients_and_its_directory_is_used_a
     gpu: Gpu,
 ) -> None:
     daemon = gpu.daemon()
-    holder, there = gpu.start("--allocate", "1Gi")
+    holder, present = gpu.start("--allocate", "1Gi")
     os.kill(daemon, signal.SIGKILL)
     assert said(holder)["lost"] == "CUDA_ERROR_MPS_RPC_FAILURE"
     assert ended(holder) == 1
-    waiting.until(lambda: not Path(f"/proc/{there['mps']['server']}/exe").exists(), WITHIN_S)
+    waiting.until(lambda: not Path(f"/proc/{present['mps']['server']}/exe").exists(), WITHIN_S)
     assert (gpu.pipe / "control").is_socket()
     missing = (1, "Cannot find MPS control daemon process\n")
     assert gpu.run("nvidia-cuda-mps-control", typed="get_server_list\n") == missing
@@ -172,13 +169,13 @@ def test_the_fault_mps_death_kills_as_a_crash_does(gpu: Gpu) -> None:
     with pytest.raises(control.ControlError, match=f"no MPS process runs on GPU {gpu.minor}"):
         control.send(gpu.base, "mps_death", str(gpu.minor), "0")
     daemon = gpu.daemon()
-    first, there = gpu.start()
+    first, present = gpu.start()
     simulator = [sys.executable, "-m", "simulator", "fault", "mps-death", str(gpu.base)]
     subprocess.run([*simulator, "--gpu", str(gpu.minor), "--server-only"], check=True)
     assert said(first)["lost"] == "CUDA_ERROR_MPS_RPC_FAILURE"
     waiting.until(lambda: gpu.say("get_server_list") == [], WITHIN_S)
     second, again = gpu.start()
-    assert again["mps"]["server"] != there["mps"]["server"]
+    assert again["mps"]["server"] != present["mps"]["server"]
     control.send(gpu.base, "mps_death", str(gpu.minor), "0")
     assert said(second)["lost"] == "CUDA_ERROR_MPS_RPC_FAILURE"
     waiting.until(lambda: not Path(f"/proc/{daemon}/exe").exists(), WITHIN_S)
@@ -303,20 +300,20 @@ def test_a_path_longer_than_a_socket_takes_is_refused(gpu: Gpu) -> None:
     ],
 )
 def test_options_are_explained(gpu: Gpu, program: str, options: list[str], status: int) -> None:
-    found, text = gpu.run(program, *options)
-    assert (found, program in text) == (status, True)
+    count, text = gpu.run(program, *options)
+    assert (count, program in text) == (status, True)
 
 
 def container(gpu: Gpu, *nodes: str) -> Path:
     """A root like a container's with nothing but the socket, these device nodes and the client."""
-    at = layout.Layout(gpu.base)
+    position = layout.Layout(gpu.base)
     root = Path(tempfile.mkdtemp(prefix="root-", dir=gpu.base.parent))
     for folder in ("usr/bin", "run/nvidia-persistenced", "dev/nvidia-caps"):
         (root / folder).mkdir(parents=True)
-    (root / "run/nvidia-persistenced/socket").symlink_to(at.nvml_socket)
+    (root / "run/nvidia-persistenced/socket").symlink_to(position.nvml_socket)
     files = [f"dev/{name}" for name in ("nvidiactl", *nodes)]
     for name in ("usr/bin/simclient", *files):
-        subprocess.run(["cp", "-a", str(at.driver_root / name), str(root / name)], check=True)
+        subprocess.run(["cp", "-a", str(position.driver_root / name), str(root / name)], check=True)
     return root
 
 
@@ -345,12 +342,12 @@ def test_in_a_container_a_client_has_the_mig_device_it_can_open(gpu: Gpu) -> Non
     handle = ask(gpu, "device_get_handle_by_uuid", gpu.uuid)[0]
     ask(gpu, "device_set_mig_mode", handle, 1)
     try:
-        made = ask(gpu, "device_create_gpu_instance", handle, 9)[0]
-        ask(gpu, "gpu_instance_create_compute_instance", made, 2)
-        found = library.Library(store.load(gpu.base))
-        found.init()
-        mig = found.device_get_mig_device_handle_by_index(client.Handle(handle), 0)
-        uuid = found.device_get_uuid(mig)
+        text = ask(gpu, "device_create_gpu_instance", handle, 9)[0]
+        ask(gpu, "gpu_instance_create_compute_instance", text, 2)
+        result = library.Library(store.load(gpu.base))
+        result.init()
+        mig = result.device_get_mig_device_handle_by_index(client.Handle(handle), 0)
+        uuid = result.device_get_uuid(mig)
         caps = [f"nvidia-caps/{path.name}" for path in capability_nodes(gpu)]
         gpu.bin = container(gpu, f"nvidia{gpu.minor}", *caps) / "usr/bin"
         got = gpu.once("--allocate", "max", CUDA_VISIBLE_DEVICES="0")
@@ -391,14 +388,15 @@ def headers(program: Path) -> list[int]:
     """The kinds of an ELF file's program headers."""
     elf = program.read_bytes()
     start, size, count = (
-        struct.unpack_from(form, elf, at)[0] for form, at in (("<Q", 32), ("<H", 54), ("<H", 56))
+        struct.unpack_from(form, elf, index)[0]
+        for form, index in (("<Q", 32), ("<H", 54), ("<H", 56))
     )
     return [struct.unpack_from("<I", elf, start + size * i)[0] for i in range(count)]
 
 
 def test_without_the_node_process_nothing_starts_and_what_ran_is_over() -> None:
-    with tempfile.TemporaryDirectory(prefix="mps-") as made:
-        directory = Path(made) / "m"
+    with tempfile.TemporaryDirectory(prefix="mps-") as temporary_directory:
+        directory = Path(temporary_directory) / "m"
         builder.build(directory, store.create(directory, "l4", "node-2"))
         gpu = Gpu(directory, 0)
         assert gpu.once()["words"] == "the driver does not answer"

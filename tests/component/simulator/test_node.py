@@ -55,15 +55,15 @@ def smi(root: Path, *arguments: str) -> tuple[int, str]:
 
 def a_container(base: Path, *minors: int) -> Path:
     """A root like a container's: the driver's files, the socket, some of the GPUs."""
-    at = layout.Layout(base)
+    position = layout.Layout(base)
     root = base / "container"
-    shutil.copytree(at.driver_root / "usr", root / "usr", symlinks=True)
+    shutil.copytree(position.driver_root / "usr", root / "usr", symlinks=True)
     (root / "run/nvidia-persistenced").mkdir(parents=True)
-    (root / "run/nvidia-persistenced/socket").symlink_to(at.nvml_socket)
+    (root / "run/nvidia-persistenced/socket").symlink_to(position.nvml_socket)
     (root / "dev").mkdir()
     for name in ("nvidiactl", *(f"nvidia{minor}" for minor in minors)):
         subprocess.run(
-            ["cp", "-a", str(at.driver_root / "dev" / name), str(root / "dev")], check=True
+            ["cp", "-a", str(position.driver_root / "dev" / name), str(root / "dev")], check=True
         )
     return root
 
@@ -187,9 +187,9 @@ def test_a_buffer_too_small_is_said_so_and_left_alone(nvml: ctypes.CDLL) -> None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may set the compute mode")
-def test_what_was_set_survives_the_process_and_not_a_reboot(base: Path, nvml: ctypes.CDLL) -> None:
+def test_settings_survive_the_process_but_not_a_reboot(base: Path, nvml: ctypes.CDLL) -> None:
     boot_id = layout.Layout(base).host_root / "proc/sys/kernel/random/boot_id"
-    before = boot_id.read_text()
+    previous = boot_id.read_text()
     handle, mode = ctypes.c_void_p(), ctypes.c_uint()
     process = start(base)
     assert nvml.nvmlInit_v2() == 0
@@ -199,11 +199,11 @@ def test_what_was_set_survives_the_process_and_not_a_reboot(base: Path, nvml: ct
     process = start(base)
     assert nvml.nvmlDeviceGetComputeMode(handle, ctypes.byref(mode)) == 0
     assert mode.value == 3
-    assert boot_id.read_text() == before
+    assert boot_id.read_text() == previous
     control.send(base, "reboot")
     assert nvml.nvmlDeviceGetComputeMode(handle, ctypes.byref(mode)) == 0
     assert mode.value == 0
-    assert boot_id.read_text() != before
+    assert boot_id.read_text() != previous
     stop(process)
 
 
@@ -255,8 +255,8 @@ def simulator(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
 
 
 def board_of(base: Path, minor: str) -> state.Board:
-    of = store.load(base)
-    return of.board(of.find(minor))
+    load = store.load(base)
+    return load.board(load.find(minor))
 
 
 @pytest.mark.parametrize(
@@ -296,19 +296,19 @@ def test_commands_change_the_state_that_the_machine_starts_from(base: Path) -> N
 
 
 def test_a_gpu_that_is_gone_has_no_node_and_no_pci_device(running: Path) -> None:
-    at = layout.Layout(running)
+    position = layout.Layout(running)
     node_of, link = (
-        at.driver_root / "dev/nvidia3",
-        at.host_root / "sys/bus/pci/devices/0000:86:00.0",
+        position.driver_root / "dev/nvidia3",
+        position.host_root / "sys/bus/pci/devices/0000:86:00.0",
     )
     control.send(running, "remove", "3")
     assert not node_of.exists()
     assert not link.is_symlink()
-    assert smi(at.driver_root, "-L") == (0, expected(0, 1, 2, 4, 5, 6, 7))
+    assert smi(position.driver_root, "-L") == (0, expected(0, 1, 2, 4, 5, 6, 7))
     control.send(running, "restore", "3")
     assert node_of.exists()
     assert (link / "numa_node").read_text() == "0\n"
-    assert smi(at.driver_root, "-L") == (0, expected(*range(8)))
+    assert smi(position.driver_root, "-L") == (0, expected(*range(8)))
 
 
 def test_a_fault_that_cannot_happen_ends_with_the_reason(base: Path) -> None:

@@ -38,8 +38,8 @@ def command(app: str, api: api_server.ApiServer, folder: Path) -> list[str]:
             return ["driver.controller", "--identity=one", page, kubeconfig, address]
         case "kubeletplugin":
             places = {"kubelet-root": "kubelet", "cdi-root": "cdi", "state-dir": "state"}
-            for one in ("kubelet/plugins_registry", "cdi", "state"):
-                (folder / one).mkdir(parents=True)
+            for entry in ("kubelet/plugins_registry", "cdi", "state"):
+                (folder / entry).mkdir(parents=True)
             flags = [f"--{flag}={folder / name}" for flag, name in places.items()]
             node = ["--node-name=node-a", f"--driver-root={folder / 'none'}"]
             return ["tests.fakes.plugin_process", "nothing", *flags, *node, kubeconfig, address]
@@ -59,10 +59,10 @@ def test_a_scrape_has_every_metric_of_the_reference(
     try:
         waiting.until(lambda: ports(log) or process.poll() is not None, within_s=30)
         assert ports(log), log.read_text()
-        told = scrape(ports(log)[0])
-        wanted = {one.name.removesuffix("_total") for one in exposed.of(app)}
-        assert wanted - families(told) == set()
-        assert [one for one in told.splitlines() if one.startswith("dra_gpu_")]
+        message = scrape(ports(log)[0])
+        expected = {metric.name.removesuffix("_total") for metric in exposed.of(app)}
+        assert expected - families(message) == set()
+        assert [line for line in message.splitlines() if line.startswith("dra_gpu_")]
         if app == "controller":
             waiting.until(lambda: led(scrape(ports(log)[0])), within_s=30)
     finally:

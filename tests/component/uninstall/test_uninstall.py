@@ -44,7 +44,7 @@ def put_claim(api: server.ApiServer, name: str, *, held: bool, **spec: Any) -> N
     raw = objects.a_pod(f"pod-{name}", name, **spec)
     pod = pods.parse(raw)
     users = [allocation_hold.pod_entry(pod), *([allocation_hold.pod_hold(pod)] if held else [])]
-    reserved = [claims.render_consumer(one) for one in users]
+    reserved = [claims.render_consumer(user) for user in users]
     api.put(gvr.PODS, raw)
     status = objects.allocated("node-a", "gpu-0", reserved=reserved)
     claim = objects.a_claim(name, status=status)
@@ -58,9 +58,9 @@ def force(kube: client.KubeClient) -> None:
 
 
 def stop(kube: client.KubeClient) -> list[str]:
-    said: list[str] = []
-    pre_delete.PreDelete(kube, RELEASE, clock.SystemClock(), said.append).run()
-    return said
+    messages: list[str] = []
+    pre_delete.PreDelete(kube, RELEASE, clock.SystemClock(), messages.append).run()
+    return messages
 
 
 def claim(api: server.ApiServer, name: str) -> claims.Claim:
@@ -68,8 +68,8 @@ def claim(api: server.ApiServer, name: str) -> claims.Claim:
 
 
 def replicas(api: server.ApiServer) -> int:
-    found = api.read(gvr.DEPLOYMENTS, "controller", NAMESPACE) or {}
-    return int(found["spec"]["replicas"])
+    result = api.read(gvr.DEPLOYMENTS, "controller", NAMESPACE) or {}
+    return int(result["spec"]["replicas"])
 
 
 def test_while_a_claim_is_in_use_nothing_is_changed(
@@ -81,7 +81,7 @@ def test_while_a_claim_is_in_use_nothing_is_changed(
         pre_delete.InUse, match="pod default/pod-used on node-a, claim default/used"
     ):
         stop(kube)
-    assert {one.method for one in api.requests} == {"GET"}
+    assert {request.method for request in api.requests} == {"GET"}
 
 
 def test_the_controller_is_stopped_and_unbound_claims_are_free(
@@ -90,24 +90,24 @@ def test_the_controller_is_stopped_and_unbound_claims_are_free(
     put_claim(api, "waiting", held=True)
     assert stop(kube) == ["Let go of claim default/waiting"]
     assert replicas(api) == 0
-    found = claim(api, "waiting")
-    assert (found.allocation, found.consumers) == (None, ())
-    assert found.finalizers == (names.CLAIM_FINALIZER,)
+    result = claim(api, "waiting")
+    assert (result.allocation, result.consumers) == (None, ())
+    assert result.finalizers == (names.CLAIM_FINALIZER,)
 
 
-def test_by_force_a_claim_in_use_loses_its_hold_only(
+def test_a_forced_uninstall_only_removes_the_hold_of_a_claim_in_use(
     api: server.ApiServer, kube: client.KubeClient
 ) -> None:
     put_claim(api, "used", held=True, nodeName="node-a")
     force(kube)
-    said = "\n".join(stop(kube))
-    assert "pod default/pod-used on node-a" in said
-    found = claim(api, "used")
-    assert found.allocation is not None
-    assert [one.resource for one in found.consumers] == ["pods"]
+    joined = "\n".join(stop(kube))
+    assert "pod default/pod-used on node-a" in joined
+    result = claim(api, "used")
+    assert result.allocation is not None
+    assert [consumer.resource for consumer in result.consumers] == ["pods"]
 
 
-def test_what_goes_wrong_after_the_controller_was_stopped_starts_it_again(
+def test_a_failure_after_stopping_the_controller_starts_it_again(
     api: server.ApiServer, kube: client.KubeClient
 ) -> None:
     put_claim(api, "waiting", held=True)
@@ -126,7 +126,7 @@ def test_the_condition_that_the_controller_set_is_taken_off_the_nodes(
     api.put(gvr.NODES, node)
     stop(kube)
     left = (api.read(gvr.NODES, "node-a") or {})["status"]["conditions"]
-    assert [one["type"] for one in left] == ["Ready"]
+    assert [entry["type"] for entry in left] == ["Ready"]
 
 
 def test_the_condition_that_the_controller_set_is_taken_off_the_pods_that_wait(
@@ -137,13 +137,13 @@ def test_the_condition_that_the_controller_set_is_taken_off_the_pods_that_wait(
     api.put(gvr.PODS, objects.a_pod("waits", status={"conditions": conditions}))
     stop(kube)
     left = (api.read(gvr.PODS, "waits", "default") or {})["status"]["conditions"]
-    assert [one["type"] for one in left] == ["PodScheduled"]
+    assert [entry["type"] for entry in left] == ["PodScheduled"]
 
 
-def mark(api: server.ApiServer, kube: client.KubeClient, manager: str, **found: str) -> None:
+def mark(api: server.ApiServer, kube: client.KubeClient, manager: str, **fields: str) -> None:
     """A manager applies annotations to node-a."""
     uid = (api.read(gvr.NODES, "node-a") or {})["metadata"]["uid"]
-    meta = {"name": "node-a", "uid": uid, "annotations": found}
+    meta = {"name": "node-a", "uid": uid, "annotations": fields}
     body = {"apiVersion": "v1", "kind": "Node", "metadata": meta}
     apply = client.PatchType.APPLY
     kube.patch(gvr.NODES, "node-a", body, kind=apply, field_manager=manager)
@@ -157,22 +157,26 @@ def test_pods_that_ask_for_nodes_and_marks_of_nodes_go_and_a_users_stay(
     mark(api, kube, "kubectl", **keep)
     mark(api, kube, names.NODES_FIELD_MANAGER, **keep, **{names.AUTOSCALER_KEEP: "true"})
     labels = {names.PLACEHOLDER_LABEL: "h100"}
-    for name, namespace, found in (
+    for name, namespace, result in (
         ("asks", NAMESPACE, labels),
         ("other", NAMESPACE, {}),
         ("theirs", "team", labels),
     ):
-        meta = objects.meta(name, namespace, labels=found)
+        meta = objects.meta(name, namespace, labels=result)
         api.put(gvr.PODS, {**objects.a_pod(name), "metadata": meta})
     plain = stop(kube)
     assert len(api.all(gvr.PODS)) == 3
-    said: list[str] = []
+    messages: list[str] = []
     release = dataclasses.replace(RELEASE, on_demand=True)
-    pre_delete.PreDelete(kube, release, clock.SystemClock(), said.append).run()
-    assert {one["metadata"]["name"] for one in api.all(gvr.PODS)} == {"other", "theirs"}
+    pre_delete.PreDelete(kube, release, clock.SystemClock(), messages.append).run()
+    assert {entry["metadata"]["name"] for entry in api.all(gvr.PODS)} == {"other", "theirs"}
     left = api.read(gvr.NODES, "node-a") or {}
     assert left["metadata"]["annotations"] == keep
-    assert said == [*plain, "Deleted 1 pods that asked for nodes.", "Took the marks off 1 Nodes."]
+    assert messages == [
+        *plain,
+        "Deleted 1 pods that asked for nodes.",
+        "Took the marks off 1 Nodes.",
+    ]
 
 
 def a_template(name: str) -> dict[str, Any]:
@@ -184,16 +188,16 @@ def test_pods_that_our_gate_keeps_waiting_are_named(
     api: server.ApiServer, kube: client.KubeClient
 ) -> None:
     for name, gates in (("ours", [names.ALLOCATION_GATE]), ("other", ["example.com/x"])):
-        spec = {"schedulingGates": [{"name": one} for one in gates]}
+        spec = {"schedulingGates": [{"name": gate} for gate in gates]}
         api.put(gvr.PODS, objects.a_pod(name, **spec))
-    said: list[str] = []
-    post_delete.PostDelete(kube, RELEASE, clock.SystemClock(), said.append).run({})
-    (words,) = [one for one in said if "gate" in one]
+    messages: list[str] = []
+    post_delete.PostDelete(kube, RELEASE, clock.SystemClock(), messages.append).run({})
+    (words,) = [message for message in messages if "gate" in message]
     assert "any more: default/ours. Delete them" in words
     assert "default/other" not in words
 
 
-def test_what_processes_made_is_deleted_and_what_is_others_or_in_use_stays(
+def test_our_objects_are_deleted_and_foreign_or_used_ones_stay(
     api: server.ApiServer, kube: client.KubeClient
 ) -> None:
     for driver in (names.DRIVER, "gpu.example.com"):
@@ -212,17 +216,19 @@ def test_what_processes_made_is_deleted_and_what_is_others_or_in_use_stays(
     for name, evicting in (("users", []), ("ours", [{"namespace": "n", "name": "p", "uid": "u"}])):
         spec = {"for": {"pod": "p"}, "evicting": evicting}
         api.put(gvr.RESERVATIONS, {"metadata": objects.meta(name), "spec": spec})
-    said: list[str] = []
-    post_delete.PostDelete(kube, RELEASE, clock.SystemClock(), said.append).run(
+    messages: list[str] = []
+    post_delete.PostDelete(kube, RELEASE, clock.SystemClock(), messages.append).run(
         {gvr.SECRETS: "webhook", gvr.LEASES: "webhook", gvr.CONFIG_MAPS: "seen"}
     )
-    assert [one["metadata"]["name"] for one in api.all(gvr.RESERVATIONS)] == ["users"]
-    assert [one["spec"]["driver"] for one in api.all(gvr.RESOURCE_SLICES)] == ["gpu.example.com"]
+    assert [entry["metadata"]["name"] for entry in api.all(gvr.RESERVATIONS)] == ["users"]
+    assert [entry["spec"]["driver"] for entry in api.all(gvr.RESOURCE_SLICES)] == [
+        "gpu.example.com"
+    ]
     for kind in (gvr.SECRETS, gvr.LEASES, gvr.CONFIG_MAPS):
-        assert [one["metadata"]["name"] for one in api.all(kind)] == ["foreign"]
+        assert [entry["metadata"]["name"] for entry in api.all(kind)] == ["foreign"]
     (left,) = api.all(gvr.RESOURCE_CLAIM_TEMPLATES)
     assert left["metadata"]["name"] == "named"
-    assert said == [
+    assert messages == [
         "1 templates stay: pods still name them",
         "Deleted 1 ResourceSlices, 1 Reservations and 1 templates.",
     ]
@@ -263,10 +269,10 @@ def test_nodes_that_are_not_cleared_in_time_are_named(
     api: server.ApiServer, kube: client.KubeClient, words: str, *, second: bool
 ) -> None:
     put_clearing(api, one=True, two=second)
-    said: list[str] = []
-    made = post_delete.PostDelete(kube, RELEASE, clock.SystemClock(), said.append)
-    made.wait_for_nodes("clearing", 1.0)
-    assert said == [words]
+    messages: list[str] = []
+    deleted = post_delete.PostDelete(kube, RELEASE, clock.SystemClock(), messages.append)
+    deleted.wait_for_nodes("clearing", 1.0)
+    assert messages == [words]
 
 
 def test_the_process_ends_with_an_error_and_says_why(api: server.ApiServer, tmp_path: Path) -> None:

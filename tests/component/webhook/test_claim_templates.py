@@ -24,12 +24,12 @@ def time() -> clock.FakeClock:
 
 
 @pytest.fixture
-def made(kube: client.KubeClient, time: clock.FakeClock) -> claim_templates.Templates:
+def templates(kube: client.KubeClient, time: clock.FakeClock) -> claim_templates.Templates:
     return claim_templates.Templates(kube, time)
 
 
 def written(api: server.ApiServer) -> list[str]:
-    return [one.method for one in api.requests if one.method != "GET"]
+    return [request.method for request in api.requests if request.method != "GET"]
 
 
 def there(api: server.ApiServer, name: str = TEMPLATE.name) -> dict[str, Any]:
@@ -42,48 +42,50 @@ def put(api: server.ApiServer, created: str = "2026-11-21T09:00:00Z") -> None:
     api.put(KIND, obj)
 
 
-def test_a_template_is_made_once(api: server.ApiServer, made: claim_templates.Templates) -> None:
-    made.ensure("team", TEMPLATE)
-    made.ensure("team", TEMPLATE)
+def test_a_template_is_made_once(
+    api: server.ApiServer, templates: claim_templates.Templates
+) -> None:
+    templates.ensure("team", TEMPLATE)
+    templates.ensure("team", TEMPLATE)
     assert written(api) == ["POST"]
     assert there(api)["spec"] == TEMPLATE.render("team")["spec"]
     assert there(api)["metadata"]["labels"] == {names.CONVERTED: "true"}
 
 
-def test_many_at_once_make_one(api: server.ApiServer, made: claim_templates.Templates) -> None:
+def test_many_at_once_make_one(api: server.ApiServer, templates: claim_templates.Templates) -> None:
     failures: list[Exception] = []
 
     def ensure() -> None:
         try:
-            made.ensure("team", TEMPLATE)
+            templates.ensure("team", TEMPLATE)
         except errors.RationError as error:
             failures.append(error)
 
     threads = [threading.Thread(target=ensure) for _ in range(8)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert failures == []
     assert len(api.all(KIND)) == 1
 
 
 def test_its_use_is_written_down_now_and_then(
-    api: server.ApiServer, made: claim_templates.Templates, time: clock.FakeClock
+    api: server.ApiServer, templates: claim_templates.Templates, time: clock.FakeClock
 ) -> None:
     put(api)
-    made.ensure("team", TEMPLATE)
+    templates.ensure("team", TEMPLATE)
     assert written(api) == []
     time.advance(HOUR / 2)
-    made.ensure("team", TEMPLATE)
-    made.ensure("team", TEMPLATE)
+    templates.ensure("team", TEMPLATE)
+    templates.ensure("team", TEMPLATE)
     assert written(api) == ["PATCH"]
     used = there(api)["metadata"]["annotations"][names.LAST_USED]
     assert used == "2026-11-21T09:30:00Z"
 
 
 def test_another_template_of_that_name_is_not_used(
-    api: server.ApiServer, made: claim_templates.Templates
+    api: server.ApiServer, templates: claim_templates.Templates
 ) -> None:
     (other,) = extended_resources.convert(
         {"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "2"}}}]}}
@@ -92,7 +94,7 @@ def test_another_template_of_that_name_is_not_used(
     obj["metadata"]["name"] = TEMPLATE.name
     api.put(KIND, obj)
     with pytest.raises(errors.BadInput, match="asks something else"):
-        made.ensure("team", TEMPLATE)
+        templates.ensure("team", TEMPLATE)
 
 
 def sweeper(
@@ -132,19 +134,19 @@ def test_a_template_in_use_or_of_somebody_else_stays(
     assert sweeper(kube, time).sweep() == 0
     api.remove(gvr.PODS, "web", "team")
     assert sweeper(kube, time).sweep() == 1
-    assert [one["metadata"]["name"] for one in api.all(KIND)] == ["mine"]
+    assert [entry["metadata"]["name"] for entry in api.all(KIND)] == ["mine"]
 
 
 def test_a_template_that_is_given_out_while_it_is_swept_stays(
     api: server.ApiServer,
     kube: client.KubeClient,
-    made: claim_templates.Templates,
+    templates: claim_templates.Templates,
     time: clock.FakeClock,
 ) -> None:
     put(api)
     time.advance(2 * HOUR)
     (seen,) = api.all(KIND)
-    made.ensure("team", TEMPLATE)
+    templates.ensure("team", TEMPLATE)
     sweeping = sweeper(kube, time)
     assert list(claim_templates.unused_templates([seen], [], time.now())) == [seen]
     assert sweeping._delete(seen) is False

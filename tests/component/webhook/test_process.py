@@ -59,8 +59,8 @@ class Webhook:
 
     def page(self, name: str) -> str:
         url = f"http://127.0.0.1:{self.metrics}/{name}"
-        with urllib.request.urlopen(url, timeout=5) as found:
-            return str(found.read().decode())
+        with urllib.request.urlopen(url, timeout=5) as urlopen:
+            return str(urlopen.read().decode())
 
     def ask(self, path: str, obj: Raw, kind: tuple[str, str, str], **more: Any) -> Raw:
         """Ask as the API server does: by the Service's name, believing caBundle."""
@@ -85,8 +85,8 @@ class Webhook:
 
 
 def believed(api: api_server.ApiServer) -> bytes:
-    found = api.read(gvr.VALIDATING_WEBHOOKS, "ration-admission") or {}
-    bundle = found["webhooks"][0]["clientConfig"].get("caBundle", "")
+    result = api.read(gvr.VALIDATING_WEBHOOKS, "ration-admission") or {}
+    bundle = result["webhooks"][0]["clientConfig"].get("caBundle", "")
     return base64.b64decode(bundle)
 
 
@@ -94,8 +94,8 @@ def prepared(running: api_server.ApiServer) -> None:
     for kind in (gvr.VALIDATING_WEBHOOKS, gvr.MUTATING_WEBHOOKS):
         hook = {"name": "a.ration.dev", "clientConfig": {"service": {}}}
         running.put(kind, {"metadata": {"name": "ration-admission"}, "webhooks": [hook]})
-    for one in helm.usual("DeviceClass"):
-        running.put(gvr.DEVICE_CLASSES, one)
+    for entry in helm.usual("DeviceClass"):
+        running.put(gvr.DEVICE_CLASSES, entry)
     for name, labels in (("team", {}), ("kept", {"ration.dev/convert": "false"})):
         running.put(gvr.NAMESPACES, {"metadata": {"name": name, "labels": labels}})
     running.put(gvr.RESOURCE_SLICES, objects.a_slice("node-a", 2))
@@ -104,14 +104,14 @@ def prepared(running: api_server.ApiServer) -> None:
 @contextlib.contextmanager
 def two(api: api_server.ApiServer, folder: Path) -> Iterator[list[Webhook]]:
     """Two replicas, ready."""
-    found = [Webhook(api, folder) for _ in range(2)]
+    webhooks = [Webhook(api, folder) for _ in range(2)]
     try:
-        waiting.until(lambda: all(one.is_ready() for one in found), within_s=60)
-        yield found
+        waiting.until(lambda: all(webhook.is_ready() for webhook in webhooks), within_s=60)
+        yield webhooks
     finally:
-        for one in found:
-            one.process.kill()
-            one.process.wait()
+        for item in webhooks:
+            item.process.kill()
+            item.process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +125,8 @@ def api() -> Iterator[api_server.ApiServer]:
 def replicas(
     api: api_server.ApiServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[Webhook]]:
-    with two(api, tmp_path_factory.mktemp("webhook")) as found:
-        yield found
+    with two(api, tmp_path_factory.mktemp("webhook")) as webhooks:
+        yield webhooks
 
 
 def gpu_pod() -> Raw:
@@ -135,14 +135,14 @@ def gpu_pod() -> Raw:
 
 
 def made(api: api_server.ApiServer) -> list[Raw]:
-    found = api.all(gvr.RESOURCE_CLAIM_TEMPLATES)
-    return [one for one in found if one["metadata"]["name"].startswith("ration-")]
+    results = api.all(gvr.RESOURCE_CLAIM_TEMPLATES)
+    return [result for result in results if result["metadata"]["name"].startswith("ration-")]
 
 
-def refused(one: Webhook) -> float:
+def refused(webhook: Webhook) -> float:
     """Return how many reviews a replica has refused; other tests ask the same replicas."""
     series = 'dra_gpu_admission_requests_total{verdict="refused",webhook="validate"} '
-    (line,) = [line for line in one.page("metrics").splitlines() if line.startswith(series)]
+    (line,) = [line for line in webhook.page("metrics").splitlines() if line.startswith(series)]
     return float(line.removeprefix(series))
 
 
@@ -150,13 +150,13 @@ def test_replicas_convert_refuse_and_warn_by_one_certificate(
     api: api_server.ApiServer, replicas: list[Webhook]
 ) -> None:
     pod, kind = gpu_pod(), ("", "v1", "Pod")
-    for one in replicas:
-        dry = one.ask("/mutate", pod, kind, namespace="team", dryRun=True)
+    for webhook in replicas:
+        dry = webhook.ask("/mutate", pod, kind, namespace="team", dryRun=True)
         assert "patch" in dry
-        assert "patch" not in one.ask("/mutate", pod, kind, namespace="kept")
+        assert "patch" not in webhook.ask("/mutate", pod, kind, namespace="kept")
     assert made(api) == []
-    for one in replicas:
-        answer = one.ask("/mutate", pod, kind, namespace="team")
+    for webhook in replicas:
+        answer = webhook.ask("/mutate", pod, kind, namespace="team")
         operations = json.loads(base64.b64decode(answer["patch"]))
         after = patches.json_patch(pod, operations)
         (template,) = made(api)
@@ -166,14 +166,14 @@ def test_replicas_convert_refuse_and_warn_by_one_certificate(
         }
         assert after["spec"]["resourceClaims"] == [entry]
     claim = ("resource.k8s.io", "v1", "ResourceClaim")
-    before = [refused(one) for one in replicas]
-    for one in replicas:
+    previous = [refused(item) for item in replicas]
+    for webhook in replicas:
         huge = {"strategy": "MPS", "mps": {"pinnedMemory": "200Gi"}}
         warned = objects.a_claim("one", config=[objects.a_config(sharing=huge)])
-        assert "80Gi at most" in one.ask("/validate", warned, claim)["warnings"][0]
+        assert "80Gi at most" in webhook.ask("/validate", warned, claim)["warnings"][0]
         wrong = objects.a_claim("one", config=[objects.a_config(crossNamespace=True)])
-        assert "crossNamespace" in one.ask("/validate", wrong, claim)["status"]["message"]
-    assert [refused(one) for one in replicas] == [count + 1 for count in before]
+        assert "crossNamespace" in webhook.ask("/validate", wrong, claim)["status"]["message"]
+    assert [refused(item) for item in replicas] == [count + 1 for count in previous]
 
 
 def test_a_pod_is_measured_by_the_template_that_it_names(
@@ -195,14 +195,16 @@ def test_a_pod_is_measured_by_the_template_that_it_names(
 def test_another_keeps_the_certificate_when_the_leader_goes(tmp_path: Path) -> None:
     with api_server.ApiServer() as api, contextlib.ExitStack() as running:
         prepared(api)
-        found = running.enter_context(two(api, tmp_path))
-        leader = next(one for one in found if "admission_leading 1" in one.page("metrics"))
-        (other,) = (one for one in found if one is not leader)
+        webhooks = running.enter_context(two(api, tmp_path))
+        leader = next(
+            webhook for webhook in webhooks if "admission_leading 1" in webhook.page("metrics")
+        )
+        (other,) = (webhook for webhook in webhooks if webhook is not leader)
         leader.process.send_signal(signal.SIGTERM)
         assert leader.process.wait(15) == 0
-        before = believed(api)
+        previous = believed(api)
         api.remove(gvr.SECRETS, *SECRET)
         waiting.until(lambda: api.read(gvr.SECRETS, *SECRET), within_s=60)
-        assert believed(api) == before
+        assert believed(api) == previous
         answer = other.ask("/mutate", gpu_pod(), ("", "v1", "Pod"), namespace="team")
         assert answer["allowed"]

@@ -53,8 +53,8 @@ class Running:
         return context.wrap_socket(self.silent(), server_hostname=HOST)
 
     def served(self) -> bytes:
-        with self.handshaken() as one:
-            return one.getpeercert(binary_form=True) or b""
+        with self.handshaken() as ssl_socket:
+            return ssl_socket.getpeercert(binary_form=True) or b""
 
     def close(self) -> None:
         self._stop.set()
@@ -69,9 +69,9 @@ def echo(body: bytes) -> tuple[int, bytes]:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
-    found = Running(tmp_path, {"/echo": echo})
-    yield found
-    found.close()
+    result = Running(tmp_path, {"/echo": echo})
+    yield result
+    result.close()
 
 
 def test_it_answers_posts_health_and_nothing_else(running: Running) -> None:
@@ -83,7 +83,7 @@ def test_it_answers_posts_health_and_nothing_else(running: Running) -> None:
         client.request("GET", "/echo"),
         client.request("POST", "/other", body=b"{}"),
     ]
-    assert [(one.status, one.data) for one in answers] == [
+    assert [(answer.status, answer.data) for answer in answers] == [
         (200, b"{}"),
         (400, b"empty\n"),
         (200, b"ok\n"),
@@ -111,17 +111,17 @@ def test_a_thousand_requests_across_rotations_all_succeed(running: Running) -> N
                 failures.extend([] if answer.data == body else [f"{answer.status}"])
             done.release()
 
-    threads = [threading.Thread(target=ask, kwargs={"keeps": at < 2}) for at in range(4)]
-    for one in threads:
-        one.start()
+    threads = [threading.Thread(target=ask, kwargs={"keeps": index < 2}) for index in range(4)]
+    for thread in threads:
+        thread.start()
     seen = set()
     for _ in range(20):
         for _ in range(50):
             assert done.acquire(timeout=30)
         running.rotate()
         seen.add(running.served())
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.join()
     assert failures == []
     assert len(seen) == 20
 
@@ -129,32 +129,32 @@ def test_a_thousand_requests_across_rotations_all_succeed(running: Running) -> N
 def test_slow_clients_stop_nobody(running: Running) -> None:
     """Half through the handshake, half a request, and more silent ones than there are threads."""
     greeting = [running.silent() for _ in range(8)]
-    for one in greeting:
-        one.sendall(b"\x16\x03\x01\x02\x00\x01")
+    for item in greeting:
+        item.sendall(b"\x16\x03\x01\x02\x00\x01")
     asking = [running.handshaken() for _ in range(4)]
-    for one in asking:
-        one.sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf")
+    for item in asking:
+        item.sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf")
     silent = [running.silent() for _ in range(100)]
     client = running.client()
     for _ in range(20):
         answer = client.request("POST", "/echo", body=b"{}", timeout=DEADLINE_S * 3 / 4)
         assert answer.status == 200
-    for one in (*silent, *greeting, *asking):
-        one.close()
+    for item in (*silent, *greeting, *asking):
+        item.close()
 
 
 def test_a_client_that_drips_is_cut_off_at_the_deadline(running: Running) -> None:
     time = clock.SystemClock()
-    with running.handshaken() as one:
-        one.sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+    with running.handshaken() as ssl_socket:
+        ssl_socket.sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
         began = time.monotonic()
         ended = False
         while not ended and time.monotonic() - began < 10:
             time.wait(threading.Event(), 0.1)
             try:
-                one.sendall(b"x")
-                one.settimeout(0.01)
-                ended = one.recv(1000) != b"later"
+                ssl_socket.sendall(b"x")
+                ssl_socket.settimeout(0.01)
+                ended = ssl_socket.recv(1000) != b"later"
             except TimeoutError:
                 continue
             except OSError:
@@ -165,10 +165,10 @@ def test_a_client_that_drips_is_cut_off_at_the_deadline(running: Running) -> Non
 
 def test_a_body_that_is_too_large_is_refused_unread(running: Running) -> None:
     headers = {"Content-Length": str(10 * admission_review.MOST_BYTES)}
-    with running.handshaken() as one:
+    with running.handshaken() as ssl_socket:
         lines = "".join(f"{key}: {value}\r\n" for key, value in headers.items())
-        one.sendall(f"POST /echo HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode())
-        assert one.recv(64).startswith(b"HTTP/1.1 413")
+        ssl_socket.sendall(f"POST /echo HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode())
+        assert ssl_socket.recv(64).startswith(b"HTTP/1.1 413")
 
 
 def test_old_tls_and_plain_http_are_turned_away(running: Running) -> None:
@@ -186,7 +186,7 @@ def test_old_tls_and_plain_http_are_turned_away(running: Running) -> None:
 
 
 def test_a_certificate_that_is_none_changes_nothing(running: Running) -> None:
-    before = running.served()
+    previous = running.served()
     issued, other = running.authority.issue_cert(HOST), running.authority.issue_cert(HOST)
     for certificate, key in (
         (b"x", b"y"),
@@ -194,7 +194,7 @@ def test_a_certificate_that_is_none_changes_nothing(running: Running) -> None:
     ):
         with pytest.raises(errors.BadInput):
             running.server.use(certificate, key)
-    assert running.served() == before
+    assert running.served() == previous
 
 
 def test_without_a_certificate_connections_end_at_once() -> None:
@@ -203,8 +203,8 @@ def test_without_a_certificate_connections_end_at_once() -> None:
     stop = threading.Event()
     thread = threading.Thread(target=bare.run, args=(stop,))
     thread.start()
-    with socket.create_connection((HOST, bare.port), timeout=5) as one:
-        assert one.recv(1) == b""
+    with socket.create_connection((HOST, bare.port), timeout=5) as connection:
+        assert connection.recv(1) == b""
     stop.set()
     bare.interrupt()
     thread.join(10)

@@ -50,24 +50,24 @@ class Request:
         }
 
 
-def refusals(policy: rendered.Object, asked: Request) -> list[str]:
+def refusals(policy: rendered.Object, request: Request) -> list[str]:
     """Return what a policy says against a request; [] where nothing, or where it is none of its."""
-    spec, told = policy["spec"], asked.told()
-    if not all(_value(one["expression"], told) for one in spec.get("matchConditions", ())):
+    spec, document = policy["spec"], request.told()
+    if not all(_value(entry["expression"], document) for entry in spec.get("matchConditions", ())):
         return []
-    known: dict[str, str] = {}
-    for one in spec.get("variables", ()):
-        known[one["name"]] = _inlined(one["expression"], known)
+    fields: dict[str, str] = {}
+    for item in spec.get("variables", ()):
+        fields[item["name"]] = _inlined(item["expression"], fields)
     return [
-        one["message"]
-        for one in spec["validations"]
-        if _value(_inlined(one["expression"], known), told) is not True
+        validation["message"]
+        for validation in spec["validations"]
+        if _value(_inlined(validation["expression"], fields), document) is not True
     ]
 
 
-def _inlined(expression: str, known: Mapping[str, str]) -> str:
+def _inlined(expression: str, fields: Mapping[str, str]) -> str:
     """With what its variables stand for in their place."""
-    return re.sub(r"variables\.(\w+)", lambda found: f"({known[found[1]]})", expression)
+    return re.sub(r"variables\.(\w+)", lambda match: f"({fields[match[1]]})", expression)
 
 
 @functools.cache
@@ -83,6 +83,6 @@ def _compiled(expression: str) -> Any:
     return _environment().compile(expression)
 
 
-def _value(expression: str, told: Mapping[str, Any]) -> Any:
-    found = _compiled(expression).eval(data=dict(told))
-    return found.value() if found.type() != cel.Type.ERROR else found
+def _value(expression: str, document: Mapping[str, Any]) -> Any:
+    result = _compiled(expression).eval(data=dict(document))
+    return result.value() if result.type() != cel.Type.ERROR else result

@@ -30,22 +30,22 @@ def objects(*flags: str, release: str = "ration", namespace: str = "ration-syste
 
 def setting(*values: str) -> list[str]:
     """`--set` of each."""
-    return [f"--set={one}" for one in values]
+    return [f"--set={value}" for value in values]
 
 
-def one(found: list[Object], kind: str, name: str) -> Object:
+def one(results: list[Object], kind: str, name: str) -> Object:
     """The object of a kind and a name."""
-    (match,) = [x for x in found if (x["kind"], x["metadata"]["name"]) == (kind, name)]
+    (match,) = [x for x in results if (x["kind"], x["metadata"]["name"]) == (kind, name)]
     return match
 
 
-def kinds(found: list[Object]) -> set[str]:
-    return {x["kind"] for x in found}
+def kinds(results: list[Object]) -> set[str]:
+    return {x["kind"] for x in results}
 
 
-def check(found: list[Object], line: str) -> None:
+def check(results: list[Object], line: str) -> None:
     """Every object against the strict schema of a line of Kubernetes."""
-    for obj in found:
+    for obj in results:
         if obj["kind"] not in NOT_KUBERNETES:
             _check(json.dumps(obj, sort_keys=True), line)
 

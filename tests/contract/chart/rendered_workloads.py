@@ -7,16 +7,16 @@ from tests.contract.chart import rendered
 EVERYTHING = f"--values={rendered.EVERYTHING}"
 
 
-def workload(found: list[rendered.Object], component: str) -> Any:
-    (one,) = [
+def workload(results: list[rendered.Object], component: str) -> Any:
+    (entries,) = [
         x
-        for x in found
+        for x in results
         if x["kind"] in {"Deployment", "DaemonSet"}
         and x["metadata"]["labels"]["app.kubernetes.io/component"] == component
     ]
-    return one
+    return entries
 
 
-def container(found: list[rendered.Object], component: str) -> Any:
-    (one,) = workload(found, component)["spec"]["template"]["spec"]["containers"]
-    return one
+def container(results: list[rendered.Object], component: str) -> Any:
+    (item,) = workload(results, component)["spec"]["template"]["spec"]["containers"]
+    return item

@@ -46,26 +46,26 @@ def test_an_alert_that_says_nothing_fails_its_test(promtool: Path, folder: Path)
 
 def test_every_alert_has_a_test() -> None:
     assert [
-        one["alert"] for one in expressions.alerts() if one["alert"] not in DATA.read_text()
+        alert["alert"] for alert in expressions.alerts() if alert["alert"] not in DATA.read_text()
     ] == []
 
 
 @rendered.BUILDS_HELM
 def test_the_chart_installs_the_rules_as_they_are_with_its_own_address() -> None:
     flags = rendered.setting("prometheusRule.enabled=true", "prometheusRule.docs=https://a.b/c")
-    (found,) = [one for one in rendered.objects(*flags) if one["kind"] == "PrometheusRule"]
+    (result,) = [obj for obj in rendered.objects(*flags) if obj["kind"] == "PrometheusRule"]
     text = expressions.RULES.read_text().replace("https://ration.dev/docs", "https://a.b/c")
-    assert found["spec"] == yaml.safe_load(text)
+    assert result["spec"] == yaml.safe_load(text)
 
 
 @rendered.BUILDS_HELM
 def test_the_chart_installs_the_dashboards_as_they_are() -> None:
-    found = rendered.objects(*rendered.setting("dashboards.enabled=true"))
-    (boards,) = [one for one in found if one["metadata"]["name"].endswith("-dashboards")]
+    objects = rendered.objects(*rendered.setting("dashboards.enabled=true"))
+    (boards,) = [obj for obj in objects if obj["metadata"]["name"].endswith("-dashboards")]
     assert boards["metadata"]["labels"]["grafana_dashboard"] == "1"
-    kept = {
+    retained = {
         f"ration-{path.name}": path.read_text() for path in expressions.DASHBOARDS.glob("*.json")
     }
     assert {name: text.rstrip() for name, text in boards["data"].items()} == {
-        name: text.rstrip() for name, text in kept.items()
+        name: text.rstrip() for name, text in retained.items()
     }

@@ -13,20 +13,20 @@ def found(*flags: str) -> dict[str, rendered.Object]:
 
 
 def test_the_usual_classes_have_their_public_names_and_no_extended_resource() -> None:
-    there = found()
-    assert set(there) == {
+    present = found()
+    assert set(present) == {
         names.CLASS_GPU,
         "gpu-timeslice.ration.dev",
         "gpu-mps.ration.dev",
         "gpu-mig.ration.dev",
         "gpu-slice.ration.dev",
     }
-    assert not [one for one in there.values() if "extendedResourceName" in one]
+    assert not [entry for entry in present.values() if "extendedResourceName" in entry]
 
 
 def test_classes_are_named_by_the_driver() -> None:
-    there = found("--set=driverName=gpu.example.com")
-    assert set(there) == {
+    present = found("--set=driverName=gpu.example.com")
+    assert set(present) == {
         "gpu.example.com",
         "gpu-timeslice.example.com",
         "gpu-mps.example.com",
@@ -35,32 +35,39 @@ def test_classes_are_named_by_the_driver() -> None:
     }
 
 
-def test_as_nvidias_driver_the_classes_of_gpus_and_mig_have_nvidias_names() -> None:
-    there = found("--set=driverName=gpu.nvidia.com")
-    assert {"gpu.nvidia.com", "mig.nvidia.com"} <= set(there)
-    (selector,) = there["mig.nvidia.com"]["selectors"]
+def test_under_nvidias_driver_name_the_classes_have_nvidias_names() -> None:
+    present = found("--set=driverName=gpu.nvidia.com")
+    assert {"gpu.nvidia.com", "mig.nvidia.com"} <= set(present)
+    (selector,) = present["mig.nvidia.com"]["selectors"]
     assert selector["cel"]["expression"] == (
         'device.driver == "gpu.nvidia.com" && device.attributes["gpu.nvidia.com"].type == "mig"'
     )
 
 
 def test_a_mig_profile_may_have_a_class_and_an_extended_resource() -> None:
-    there = found(f"--values={rendered.EVERYTHING}")
-    assert there["gpu-mig-1g.10gb.nvidia.com"]["extendedResourceName"] == "nvidia.com/mig-1g.10gb"
-    assert "gpu-mig-1g.10gb.me.nvidia.com" in there
-    assert '.profile == "3g.40gb"' in there["half.example.com"]["selectors"][0]["cel"]["expression"]
-    assert there["turns.example.com"]["extendedResourceName"] == "nvidia.com/gpu.shared"
+    present = found(f"--values={rendered.EVERYTHING}")
+    assert present["gpu-mig-1g.10gb.nvidia.com"]["extendedResourceName"] == "nvidia.com/mig-1g.10gb"
+    assert "gpu-mig-1g.10gb.me.nvidia.com" in present
+    assert (
+        '.profile == "3g.40gb"' in present["half.example.com"]["selectors"][0]["cel"]["expression"]
+    )
+    assert present["turns.example.com"]["extendedResourceName"] == "nvidia.com/gpu.shared"
 
 
 def test_the_class_by_need_has_parts_and_what_shares_the_controller_gives() -> None:
-    there = found("--set=driverName=gpu.nvidia.com", "--set=deviceClasses.slice.isolation=hardware")
-    (selector,) = there["gpu-slice.nvidia.com"]["selectors"]
-    of = 'device.attributes["gpu.nvidia.com"]'
+    present = found(
+        "--set=driverName=gpu.nvidia.com", "--set=deviceClasses.slice.isolation=hardware"
+    )
+    (selector,) = present["gpu-slice.nvidia.com"]["selectors"]
+    owner = 'device.attributes["gpu.nvidia.com"]'
     assert selector["cel"]["expression"].split(" && ", 1) == [
         'device.driver == "gpu.nvidia.com"',
-        f'({of}.type == "mig" || ({of}.type == "gpu-share" && {of}.allocator == "controller"))',
+        (
+            f'({owner}.type == "mig" || '
+            f'({owner}.type == "gpu-share" && {owner}.allocator == "controller"))'
+        ),
     ]
-    (config,) = there["gpu-slice.nvidia.com"]["config"]
+    (config,) = present["gpu-slice.nvidia.com"]["config"]
     assert config["opaque"] == {
         "driver": "gpu.nvidia.com",
         "parameters": {

@@ -39,6 +39,6 @@ def test_kinds_stay_when_it_is_uninstalled_unless_they_are_not_to() -> None:
 
 
 def test_kinds_are_made_before_what_names_them() -> None:
-    found = [x["kind"] for x in rendered.objects()]
-    last = len(found) - 1 - found[::-1].index("CustomResourceDefinition")
-    assert last < found.index("ClusterRole")
+    results = [x["kind"] for x in rendered.objects()]
+    last = len(results) - 1 - results[::-1].index("CustomResourceDefinition")
+    assert last < results.index("ClusterRole")

@@ -1,7 +1,4 @@
-"""Tests of what Argo CD and Flux ask of a chart: they render it far from the cluster.
-
-Again and again.
-"""
+"""Tests of the chart under Argo CD and Flux, which render it repeatedly, far from the cluster."""
 
 import json
 from typing import Any
@@ -31,24 +28,24 @@ HOOKS_OF_ARGO = {"pre-install", "pre-upgrade", "post-install", "post-upgrade", "
 
 
 def hooks(objects: list[Any]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for each in objects:
         annotations = each["metadata"].get("annotations") or {}
         if "helm.sh/hook" in annotations:
             name = f"{each['kind']}/{each['metadata']['name']}"
-            found[name] = set(annotations["helm.sh/hook"].split(","))
-    return found
+            result[name] = set(annotations["helm.sh/hook"].split(","))
+    return result
 
 
 def application() -> dict[str, Any]:
-    (found,) = helm.objects((EXAMPLES / "argocd.yaml").read_text())
-    return dict(found)
+    (obj,) = helm.objects((EXAMPLES / "argocd.yaml").read_text())
+    return dict(obj)
 
 
 def flux() -> dict[str, Any]:
     objects = helm.objects((EXAMPLES / "flux.yaml").read_text())
-    (found,) = (each for each in objects if each["kind"] == "HelmRelease")
-    return dict(found)
+    (each,) = (each for each in objects if each["kind"] == "HelmRelease")
+    return dict(each)
 
 
 def of_the_examples() -> list[Any]:
@@ -71,7 +68,7 @@ def test_each_object_says_in_which_namespace_it_belongs() -> None:
     assert nowhere == set()
 
 
-def test_as_the_example_has_it_argo_meets_no_hook_that_it_would_not_run() -> None:
+def test_with_the_example_values_argo_runs_every_hook() -> None:
     left = {
         name: events - HOOKS_OF_ARGO
         for name, events in hooks(of_the_examples()).items()
@@ -80,13 +77,13 @@ def test_as_the_example_has_it_argo_meets_no_hook_that_it_would_not_run() -> Non
     assert left == {}
 
 
-def test_by_default_there_are_hooks_that_not_every_argo_runs() -> None:
+def test_the_default_hooks_do_not_run_in_every_argo() -> None:
     events = set().union(*hooks(helm.objects(helm.template(hooks=True))).values())
     assert events - HOOKS_OF_ARGO == {"pre-delete", "test"}
 
 
 @pytest.mark.parametrize("kind", ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"])
-def test_what_the_webhook_writes_itself_is_no_difference_to_argo(kind: str) -> None:
+def test_fields_written_by_the_webhook_are_no_diff_to_argo(kind: str) -> None:
     (rule,) = (rule for rule in application()["spec"]["ignoreDifferences"] if rule["kind"] == kind)
     assert rule["jqPathExpressions"] == [".webhooks[].clientConfig.caBundle"]
     rendered_by_us = [each for each in rendered.objects() if each["kind"] == kind]
@@ -99,7 +96,7 @@ def test_what_the_webhook_writes_itself_is_no_difference_to_argo(kind: str) -> N
     ]
 
 
-def test_what_the_webhook_writes_itself_is_no_difference_to_flux() -> None:
+def test_fields_written_by_the_webhook_are_no_diff_to_flux() -> None:
     ignored = flux()["spec"]["driftDetection"]["ignore"]
     webhooks = {rule["target"]["kind"] for rule in ignored}
     assert webhooks == {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}

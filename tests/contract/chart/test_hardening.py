@@ -1,7 +1,4 @@
-"""Tests of what the pods may do beyond an ordinary one, each with its reason.
-
-Whatever else is refused.
-"""
+"""Tests of the privileges of pods: each has its reason, and all others are refused."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -34,17 +31,17 @@ Spec = dict[str, Any]
 
 
 @pytest.fixture(params=RENDERS)
-def found(request: pytest.FixtureRequest) -> list[rendered.Object]:
+def objects(request: pytest.FixtureRequest) -> list[rendered.Object]:
     return rendered.objects(*RENDERS[request.param])
 
 
-def pods(found: list[rendered.Object]) -> Iterator[tuple[str, Spec]]:
+def pods(results: list[rendered.Object]) -> Iterator[tuple[str, Spec]]:
     """Every pod by its component, hooks and the test of `helm test` too."""
-    for one in found:
-        if one["kind"] == "Pod":
-            yield one["metadata"]["labels"].get(SELECTOR, "test"), one["spec"]
-        elif one["kind"] in {"Deployment", "DaemonSet", "Job", "CronJob", "StatefulSet"}:
-            template = one["spec"]["template"]
+    for result in results:
+        if result["kind"] == "Pod":
+            yield result["metadata"]["labels"].get(SELECTOR, "test"), result["spec"]
+        elif result["kind"] in {"Deployment", "DaemonSet", "Job", "CronJob", "StatefulSet"}:
+            template = result["spec"]["template"]
             yield template["metadata"]["labels"][SELECTOR], template["spec"]
 
 
@@ -52,24 +49,26 @@ def containers(spec: Spec) -> Iterator[Spec]:
     yield from (*spec.get("initContainers", ()), *spec["containers"])
 
 
-def test_a_container_is_ordinary_or_privileged_with_a_reason(found: list[rendered.Object]) -> None:
+def test_a_container_is_ordinary_or_privileged_with_a_reason(
+    objects: list[rendered.Object],
+) -> None:
     privileged = set()
-    for component, spec in pods(found):
-        for one in containers(spec):
-            allowed = one["securityContext"]
+    for component, spec in pods(objects):
+        for container in containers(spec):
+            allowed = container["securityContext"]
             if allowed.get("privileged"):
-                privileged.add((component, one["name"]))
+                privileged.add((component, container["name"]))
                 assert allowed == {"privileged": True, "readOnlyRootFilesystem": True}
             else:
-                assert allowed == ORDINARY, (component, one["name"])
+                assert allowed == ORDINARY, (component, container["name"])
     assert privileged == set(PRIVILEGED)
 
 
-def test_whoever_is_not_privileged_is_not_root_and_under_seccomp(
-    found: list[rendered.Object],
+def test_unprivileged_containers_run_as_non_root_under_seccomp(
+    objects: list[rendered.Object],
 ) -> None:
     special = {component for component, _ in PRIVILEGED}
-    for component, spec in pods(found):
+    for component, spec in pods(objects):
         if component not in special:
             allowed = spec["securityContext"]
             assert allowed["runAsNonRoot"] is True, component
@@ -78,21 +77,21 @@ def test_whoever_is_not_privileged_is_not_root_and_under_seccomp(
 
 
 def test_the_hosts_processes_are_seen_with_a_reason_and_its_network_never(
-    found: list[rendered.Object],
+    objects: list[rendered.Object],
 ) -> None:
-    assert {component for component, spec in pods(found) if spec.get("hostPID")} == set(HOST_PIDS)
-    for component, spec in pods(found):
+    assert {component for component, spec in pods(objects) if spec.get("hostPID")} == set(HOST_PIDS)
+    for component, spec in pods(objects):
         assert not {"hostNetwork", "hostIPC"} & set(spec), component
-        for one in containers(spec):
-            assert not any(port.get("hostPort") for port in one.get("ports", ()))
+        for container in containers(spec):
+            assert not any(port.get("hostPort") for port in container.get("ports", ()))
 
 
-def test_only_the_privileged_have_folders_of_the_host(found: list[rendered.Object]) -> None:
+def test_only_the_privileged_have_folders_of_the_host(objects: list[rendered.Object]) -> None:
     special = {component for component, _ in PRIVILEGED}
     with_host = {
         component
-        for component, spec in pods(found)
-        if any("hostPath" in one for one in spec.get("volumes", ()))
+        for component, spec in pods(objects)
+        if any("hostPath" in entry for entry in spec.get("volumes", ()))
     }
     assert with_host == special
 
@@ -101,16 +100,18 @@ def test_every_component_has_a_policy_of_the_network_that_lets_in_what_is_said()
     flags = rendered.setting(
         "networkPolicy.enabled=true", "controller.web.enabled=true", "controller.web.exposed=true"
     )
-    found = rendered.objects(*flags)
-    served = {component for component, spec in pods(found) if any(map(is_served, containers(spec)))}
+    objects = rendered.objects(*flags)
+    served = {
+        component for component, spec in pods(objects) if any(map(is_served, containers(spec)))
+    }
     let_in = {}
-    for one in found:
-        if one["kind"] == "NetworkPolicy":
-            of = one["spec"]["podSelector"]["matchLabels"]
-            assert set(of) > {SELECTOR}, "a policy is of this release's pods only"
-            assert one["spec"]["policyTypes"] == ["Ingress"]
-            ports = [port["port"] for rule in one["spec"]["ingress"] for port in rule["ports"]]
-            let_in[of[SELECTOR]] = sorted(ports)
+    for obj in objects:
+        if obj["kind"] == "NetworkPolicy":
+            match_labels = obj["spec"]["podSelector"]["matchLabels"]
+            assert set(match_labels) > {SELECTOR}, "a policy is of this release's pods only"
+            assert obj["spec"]["policyTypes"] == ["Ingress"]
+            ports = [port["port"] for rule in obj["spec"]["ingress"] for port in rule["ports"]]
+            let_in[match_labels[SELECTOR]] = sorted(ports)
     assert set(let_in) == served
     assert let_in == {
         "admission": ["metrics", "webhook"],

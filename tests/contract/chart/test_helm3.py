@@ -15,9 +15,9 @@ HELM = "helm3"
     [
         (),
         (f"--values={rendered.EVERYTHING}",),
-        *((f"--values={one}",) for one in rendered.PRESETS),
+        *((f"--values={path}",) for path in rendered.PRESETS),
     ],
-    ids=["default", "everything", *(one.stem for one in rendered.PRESETS)],
+    ids=["default", "everything", *(path.stem for path in rendered.PRESETS)],
 )
 def test_it_renders_the_same_objects_and_hooks(flags: tuple[str, ...]) -> None:
     older = helm.template(rendered.NEWEST, *flags, hooks=True, line=HELM)
@@ -26,7 +26,7 @@ def test_it_renders_the_same_objects_and_hooks(flags: tuple[str, ...]) -> None:
 
 def by_name(text: str) -> list[rendered.Object]:
     """Objects in one order: each line of Helm has its own for kinds that it has no place for."""
-    return sorted(helm.objects(text), key=lambda one: (one["kind"], one["metadata"]["name"]))
+    return sorted(helm.objects(text), key=lambda entry: (entry["kind"], entry["metadata"]["name"]))
 
 
 def test_it_finds_nothing_to_lint() -> None:

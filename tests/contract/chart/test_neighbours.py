@@ -23,9 +23,9 @@ VENDOR, CLASSES = "10de", ("0300", "0302")
 
 
 def folder(chart: str) -> Path:
-    given = os.environ.get("RATION_CHARTS", "")
-    path = Path(given) / chart
-    if not given or not (path / "Chart.yaml").is_file():
+    text = os.environ.get("RATION_CHARTS", "")
+    path = Path(text) / chart
+    if not text or not (path / "Chart.yaml").is_file():
         pytest.skip(f"no chart {chart}: RATION_CHARTS names the folder that has it")
     return path
 
@@ -37,12 +37,12 @@ def objects(chart: str) -> list[rendered.Object]:
     return helm.objects(text)
 
 
-def pods(found: list[rendered.Object]) -> list[dict[str, Any]]:
+def pods(results: list[rendered.Object]) -> list[dict[str, Any]]:
     """The pods of its workloads."""
     return [
-        one["spec"]["template"]
-        for one in found
-        if one["kind"] in {"DaemonSet", "Deployment", "Job", "StatefulSet"}
+        result["spec"]["template"]
+        for result in results
+        if result["kind"] in {"DaemonSet", "Deployment", "Job", "StatefulSet"}
     ]
 
 
@@ -52,17 +52,17 @@ def values(chart: str) -> Any:
 
 @pytest.mark.parametrize("chart", CHARTS)
 def test_no_object_is_of_both_even_in_one_namespace(chart: str) -> None:
-    theirs = {rendered_name(one) for one in objects(chart)}
-    ours = {rendered_name(one) for one in rendered.objects(f"--values={rendered.EVERYTHING}")}
+    theirs = {rendered_name(obj) for obj in objects(chart)}
+    ours = {rendered_name(obj) for obj in rendered.objects(f"--values={rendered.EVERYTHING}")}
     assert theirs
     assert not theirs & ours
 
 
 @pytest.mark.parametrize("chart", CHARTS)
 def test_its_pods_pass_our_webhook_as_they_are(chart: str) -> None:
-    found = pods(objects(chart))
-    assert found
-    for pod in found:
+    results = pods(objects(chart))
+    assert results
+    for pod in results:
         assert extended_resources.convert(pod) == extended_resources.NOTHING
 
 
@@ -70,13 +70,13 @@ def test_its_pods_pass_our_webhook_as_they_are(chart: str) -> None:
 def test_the_operators_gpu_node_labels_are_among_those_we_recognize(
     chart: str,
 ) -> None:
-    given = values(chart)
-    worker = given.get("node-feature-discovery", given)["worker"]
+    inputs = values(chart)
+    worker = inputs.get("node-feature-discovery", inputs)["worker"]
     pci = ((worker.get("config") or {}).get("sources") or {}).get("pci") or {}
     # Its own default, where the chart says nothing: class and vendor, of display controllers too.
     fields = pci.get("deviceLabelFields", ["class", "vendor"])
     classes = pci.get("deviceClassWhitelist", ["03", "0b40", "12"])
-    seen = [one for one in CLASSES if one.startswith(tuple(classes))]
+    seen = [name for name in CLASSES if name.startswith(tuple(classes))]
     assert seen
     for kind in seen:
         parts = {"class": kind, "vendor": VENDOR}
@@ -85,10 +85,10 @@ def test_the_operators_gpu_node_labels_are_among_those_we_recognize(
 
 
 def test_the_operators_own_classes_are_nvidias_names_that_ours_has_only_when_told_to() -> None:
-    classes = {one["metadata"]["name"] for one in helm.usual("DeviceClass")}
+    classes = {entry["metadata"]["name"] for entry in helm.usual("DeviceClass")}
     assert not classes & {"gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com"}
 
 
-def rendered_name(one: rendered.Object) -> tuple[str, str, str]:
-    meta = one["metadata"]
-    return one["kind"], meta.get("namespace", ""), meta["name"]
+def rendered_name(entry: rendered.Object) -> tuple[str, str, str]:
+    meta = entry["metadata"]
+    return entry["kind"], meta.get("namespace", ""), meta["name"]

@@ -32,10 +32,10 @@ def installed(*values: str) -> list[rendered.Object]:
     return rendered.objects(*rendered.setting(ON, *values))
 
 
-def told(policy: str, asked: judging.Request, *values: str) -> list[str]:
+def told(policy: str, request: judging.Request, *values: str) -> list[str]:
     """Return what a policy of the chart says against a request of the controller's."""
-    found = rendered.one(installed(*values), "ValidatingAdmissionPolicy", f"ration-{policy}")
-    return judging.refusals(found, asked)
+    result = rendered.one(installed(*values), "ValidatingAdmissionPolicy", f"ration-{policy}")
+    return judging.refusals(result, request)
 
 
 # What is installed.
@@ -43,51 +43,60 @@ def told(policy: str, asked: judging.Request, *values: str) -> list[str]:
 
 def expected(*flags: str) -> tuple[ControllerConfig, node_shapes.NodeShapes]:
     """The controller's settings, and the document that it is given."""
-    found = rendered.objects(*flags)
-    given = ControllerConfig.read(container(found, "controller")["args"])
-    spec = workload(found, "controller")["spec"]["template"]["spec"]
-    (volume,) = [one for one in spec["volumes"] if one["name"] == "node-shapes"]
+    results = rendered.objects(*flags)
+    controller_config = ControllerConfig.read(container(results, "controller")["args"])
+    spec = workload(results, "controller")["spec"]["template"]["spec"]
+    (volume,) = [volume for volume in spec["volumes"] if volume["name"] == "node-shapes"]
     (mount,) = [
-        one
-        for one in container(found, "controller")["volumeMounts"]
-        if one["name"] == "node-shapes"
+        volume_mount
+        for volume_mount in container(results, "controller")["volumeMounts"]
+        if volume_mount["name"] == "node-shapes"
     ]
-    held = rendered.one(found, "ConfigMap", volume["configMap"]["name"])["data"]
-    assert given.node_shapes is not None
-    assert str(given.node_shapes.parent) == mount["mountPath"]
-    text = held[given.node_shapes.name]
-    return given, node_shapes.read(yaml.safe_load(text), given.node_shapes.name)
+    held = rendered.one(results, "ConfigMap", volume["configMap"]["name"])["data"]
+    assert controller_config.node_shapes is not None
+    assert str(controller_config.node_shapes.parent) == mount["mountPath"]
+    text = held[controller_config.node_shapes.name]
+    return controller_config, node_shapes.read(
+        yaml.safe_load(text), controller_config.node_shapes.name
+    )
 
 
-def test_by_default_no_node_is_asked_for() -> None:
-    given = ControllerConfig.read(container(rendered.objects(), "controller")["args"])
-    assert given.node_shapes is None
+def test_no_node_is_requested_by_default() -> None:
+    controller_config = ControllerConfig.read(container(rendered.objects(), "controller")["args"])
+    assert controller_config.node_shapes is None
     assert "PriorityClass" not in rendered.kinds(rendered.objects())
 
 
 def test_switched_on_the_controller_has_its_own_defaults() -> None:
-    given, document = expected(*rendered.setting(ON))
+    controller_config, document = expected(*rendered.setting(ON))
     usual = ControllerConfig.read([])
-    assert given.placeholder_image == usual.placeholder_image
-    assert given.seen_shapes == usual.seen_shapes == SEEN
-    assert given.interruption_taints == usual.interruption_taints
+    assert controller_config.placeholder_image == usual.placeholder_image
+    assert controller_config.seen_shapes == usual.seen_shapes == SEEN
+    assert controller_config.interruption_taints == usual.interruption_taints
     assert document == node_shapes.NodeShapes()
 
 
 def test_the_controller_reads_the_shapes_of_the_values() -> None:
-    given, document = expected(EVERYTHING)
-    assert given.placeholder_image == "registry.example.com/pause:3"
-    assert given.seen_shapes == "gpus-controller-node-shapes-seen"
-    assert given.interruption_taints == ("example.com/spot",)
+    controller_config, document = expected(EVERYTHING)
+    assert controller_config.placeholder_image == "registry.example.com/pause:3"
+    assert controller_config.seen_shapes == "gpus-controller-node-shapes-seen"
+    assert controller_config.interruption_taints == ("example.com/spot",)
     assert (document.ttl, document.most) == ("30m", 4)
-    (one,) = document.shapes
-    assert (one.name, one.gpus, one.allocatable["cpu"], one.cost) == ("h100-8", 8, "190", 12.5)
-    assert one.taints == (node_shapes.Taint(key="nvidia.com/gpu", effect="NoSchedule"),)
+    (node_shape,) = document.shapes
+    assert (node_shape.name, node_shape.gpus, node_shape.allocatable["cpu"], node_shape.cost) == (
+        "h100-8",
+        8,
+        "190",
+        12.5,
+    )
+    assert node_shape.taints == (node_shapes.Taint(key="nvidia.com/gpu", effect="NoSchedule"),)
 
 
 def test_no_taint_announces_anything_where_there_are_to_be_none() -> None:
-    given, _ = expected(f"--set={ON}", "--set-json=controller.nodes.interruptionTaints=[]")
-    assert given.interruption_taints == ()
+    controller_config, _ = expected(
+        f"--set={ON}", "--set-json=controller.nodes.interruptionTaints=[]"
+    )
+    assert controller_config.interruption_taints == ()
 
 
 def test_changed_shapes_replace_the_controllers_pods() -> None:
@@ -101,28 +110,36 @@ def test_changed_shapes_replace_the_controllers_pods() -> None:
 
 
 def test_placeholders_give_way_to_all_and_take_nobodys_place() -> None:
-    one = rendered.one(installed(), "PriorityClass", names.PLACEHOLDER_PRIORITY)
+    entry = rendered.one(installed(), "PriorityClass", names.PLACEHOLDER_PRIORITY)
     # Cluster Autoscaler brings no node for pods below -10 (--expendable-pods-priority-cutoff).
-    assert (one["value"], one["preemptionPolicy"], one["globalDefault"]) == (-10, "Never", False)
+    assert (entry["value"], entry["preemptionPolicy"], entry["globalDefault"]) == (
+        -10,
+        "Never",
+        False,
+    )
 
 
 # What the policies let the controller do.
 
 
 def a_placeholder() -> Raw:
-    said = node_shapes.NodeShape(
+    node_shape = node_shapes.NodeShape(
         name="h100-8",
         labels={"node.kubernetes.io/instance-type": "p5.48xlarge"},
         taints=(node_shapes.Taint(key="nvidia.com/gpu", effect="NoSchedule"),),
         gpus=8,
     )
     guest = pods.parse(objects.a_pod("train-0", nodeSelector={"zone": "a"}))
-    kind = node_template.from_document(said, names.DRIVER)
-    ask = placeholder.NodeRequest(kind, ("pod/default/train-0",), 0, (guest,))
-    made = copy.deepcopy(placeholder.render(ask, NAMESPACE, IMAGE))
+    kind = node_template.from_document(node_shape, names.DRIVER)
+    answer = placeholder.NodeRequest(kind, ("pod/default/train-0",), 0, (guest,))
+    copied = copy.deepcopy(placeholder.render(answer, NAMESPACE, IMAGE))
     # As admission leaves it before policies are asked.
-    made["spec"] |= {"serviceAccountName": "default", "priority": -10, "preemptionPolicy": "Never"}
-    return made
+    copied["spec"] |= {
+        "serviceAccountName": "default",
+        "priority": -10,
+        "preemptionPolicy": "Never",
+    }
+    return copied
 
 
 def makes(pod: Raw, namespace: str = NAMESPACE, **more: Any) -> judging.Request:
@@ -136,7 +153,7 @@ def test_the_controller_makes_and_deletes_what_asks_for_nodes() -> None:
     assert told("placeholders", gone) == []
 
 
-def test_others_make_what_pods_they_may() -> None:
+def test_other_users_create_pods_as_their_rights_allow() -> None:
     theirs = judging.Request("somebody", "CREATE", objects.a_pod(), namespace=NAMESPACE)
     assert told("placeholders", theirs) == []
     assert told("fencemade", theirs) == []
@@ -193,11 +210,11 @@ WRONG: tuple[tuple[str, Any], ...] = (
 @pytest.mark.parametrize(("path", "value"), WRONG, ids=[path for path, _ in WRONG])
 def test_a_pod_that_could_do_something_is_refused(path: str, value: Any) -> None:
     pod = a_placeholder()
-    at: Any = pod
+    position: Any = pod
     *parents, last = path.split(".")
     for step in parents:
-        at = at[int(step)] if step.isdigit() else at.setdefault(step, {})
-    at[last] = value
+        position = position[int(step)] if step.isdigit() else position.setdefault(step, {})
+    position[last] = value
     assert len(told("placeholders", makes(pod))) == 1
 
 
@@ -209,10 +226,10 @@ def test_a_pod_of_two_containers_is_refused() -> None:
 
 def test_only_who_holds_the_lease_makes_what_is_made() -> None:
     maps = {"metadata": {"name": SEEN}}
-    for made in (a_placeholder(), maps):
+    for entry in (a_placeholder(), maps):
         for manager, refused in ((LEADER, 0), ("ration-controller/other/2", 1), ("", 1)):
-            asked = makes(made, manager=manager, params=LEASE)
-            assert len(told("fencemade", asked)) == refused
+            request = makes(entry, manager=manager, params=LEASE)
+            assert len(told("fencemade", request)) == refused
 
 
 def test_without_a_lease_everybody_else_goes_on_making_pods() -> None:
@@ -228,18 +245,18 @@ def test_without_a_lease_everybody_else_goes_on_making_pods() -> None:
 def test_the_controller_writes_one_config_map(operation: str) -> None:
     def writes(name: str, namespace: str) -> list[str]:
         obj = {"metadata": {"name": name}}
-        asked = judging.Request(CONTROLLER, operation, obj, obj, namespace)
-        return told("seenshapes", asked)
+        request = judging.Request(CONTROLLER, operation, obj, obj, namespace)
+        return told("seenshapes", request)
 
     assert writes(SEEN, NAMESPACE) == []
     assert writes("ration-controller-node-shapes", NAMESPACE)
     assert writes(SEEN, "default")
 
 
-def changes(after: Raw, before: Raw | None = None, subresource: str = "") -> judging.Request:
+def changes(after: Raw, previous: Raw | None = None, subresource: str = "") -> judging.Request:
     """A Node gets these labels and annotations, having had those."""
     node = objects.a_node()
-    old = {**node, "metadata": {**node["metadata"], **(before or {})}}
+    old = {**node, "metadata": {**node["metadata"], **(previous or {})}}
     new = {**node, "metadata": {**old["metadata"], **after}}
     return judging.Request(CONTROLLER, "UPDATE", new, old, subresource=subresource)
 
@@ -277,16 +294,16 @@ def test_the_controller_writes_no_other_label_or_annotation_of_a_node(after: Raw
 
 
 def test_it_labels_as_feature_discovery_does_only_where_it_is_to() -> None:
-    asked = changes({"labels": HOSTNAME | {"nvidia.com/gpu.count": "8"}})
-    assert told("nodes", asked)
-    assert told("nodes", asked, "controller.labelNodes=true") == []
+    request = changes({"labels": HOSTNAME | {"nvidia.com/gpu.count": "8"}})
+    assert told("nodes", request)
+    assert told("nodes", request, "controller.labelNodes=true") == []
     marked = changes({"labels": COMPLETE})
     assert told("nodes", marked, "controller.labelNodes=true") == []
 
 
 def test_without_nodes_on_demand_it_marks_no_node() -> None:
-    found = rendered.objects(*rendered.setting("controller.labelNodes=true"))
-    policy = rendered.one(found, "ValidatingAdmissionPolicy", "ration-nodes")
+    results = rendered.objects(*rendered.setting("controller.labelNodes=true"))
+    policy = rendered.one(results, "ValidatingAdmissionPolicy", "ration-nodes")
     labels = changes({"labels": HOSTNAME | {"nvidia.com/gpu.count": "8"}})
     assert judging.refusals(policy, labels) == []
     for after in ({"labels": COMPLETE}, {"annotations": KEPT}):
@@ -298,9 +315,9 @@ def test_without_nodes_on_demand_it_marks_no_node() -> None:
 
 def test_uninstalling_is_told_what_there_is_to_take_away() -> None:
     def jobs(*values: str) -> str:
-        found = rendered.objects(*rendered.setting(*values))
+        results = rendered.objects(*rendered.setting(*values))
         return str(
-            [x["spec"]["template"]["spec"]["containers"] for x in found if x["kind"] == "Job"]
+            [x["spec"]["template"]["spec"]["containers"] for x in results if x["kind"] == "Job"]
         )
 
     assert "--nodes-on-demand" in jobs(ON)

@@ -44,21 +44,21 @@ SWITCHES = (
     [
         (),
         (f"--values={rendered.EVERYTHING}",),
-        *((f"--values={one}",) for one in rendered.PRESETS),
-        *(setting(*one) for one in SWITCHES),
+        *((f"--values={path}",) for path in rendered.PRESETS),
+        *(setting(*entry) for entry in SWITCHES),
     ],
     ids=[
         "default",
         "everything",
-        *(one.stem for one in rendered.PRESETS),
-        *(one[0] for one in SWITCHES),
+        *(path.stem for path in rendered.PRESETS),
+        *(entry[0] for entry in SWITCHES),
     ],
 )
 def test_kubernetes_takes_every_object(flags: tuple[str, ...], line: str) -> None:
-    found = rendered.objects(f"--kube-version={line}.4", *flags)
-    assert len(found) > 10
-    rendered.check(found, line)
-    names = [(x["kind"], x["metadata"].get("namespace"), x["metadata"]["name"]) for x in found]
+    objects = rendered.objects(f"--kube-version={line}.4", *flags)
+    assert len(objects) > 10
+    rendered.check(objects, line)
+    names = [(x["kind"], x["metadata"].get("namespace"), x["metadata"]["name"]) for x in objects]
     assert len(set(names)) == len(names)
 
 
@@ -73,11 +73,11 @@ def test_the_default_render_is_the_one_on_file() -> None:
 
 
 def test_the_one_file_install_holds_the_namespace_first_and_no_test() -> None:
-    found = helm.objects(helm.install_yaml())
-    assert [x["kind"] for x in found].index("Namespace") == 0
-    assert found[0]["metadata"]["name"] == "ration-system"
-    assert "Pod" not in rendered.kinds(found)
-    assert len(found) == len(helm.objects(helm.template())) + 1
+    objects = helm.objects(helm.install_yaml())
+    assert [x["kind"] for x in objects].index("Namespace") == 0
+    assert objects[0]["metadata"]["name"] == "ration-system"
+    assert "Pod" not in rendered.kinds(objects)
+    assert len(objects) == len(helm.objects(helm.template())) + 1
 
 
 OF_WEBHOOK = ("ration-webhooks", "ration-secrets")
@@ -85,16 +85,16 @@ OF_WEBHOOK = ("ration-webhooks", "ration-secrets")
 
 
 def test_the_local_cluster_gets_all_but_the_pods() -> None:
-    found = helm.without_workloads()
+    without_workloads = helm.without_workloads()
     whole = helm.objects(helm.template())
-    assert found[0]["kind"] == "Namespace"
-    left_out = [x for x in whole if x not in found]
+    assert without_workloads[0]["kind"] == "Namespace"
+    left_out = [x for x in whole if x not in without_workloads]
     webhooks = [x for x in left_out if "admission" in x["metadata"]["name"]]
     webhooks += [x for x in left_out if x["metadata"]["name"] in OF_WEBHOOK]
     processes = {x["kind"] for x in left_out if x not in webhooks}
     assert processes == {"Deployment", "DaemonSet", "PodDisruptionBudget"}
-    assert not [x for x in found if "admission" in x["metadata"]["name"]]
-    assert len(found) == len(whole) - len(left_out) + 1
+    assert not [x for x in without_workloads if "admission" in x["metadata"]["name"]]
+    assert len(without_workloads) == len(whole) - len(left_out) + 1
 
 
 @pytest.mark.parametrize(("kubernetes", "taken"), [("1.33.9", False), ("1.34.0", True)])
@@ -118,8 +118,8 @@ def test_a_cluster_without_the_api_is_refused(kubernetes: str, *, taken: bool) -
     ],
 )
 def test_a_switch_that_is_off_by_default_adds_its_objects(switch: str, kinds: set[str]) -> None:
-    before, after = (rendered.kinds(rendered.objects(*flags)) for flags in ((), setting(switch)))
-    assert after - before == kinds
+    previous, after = (rendered.kinds(rendered.objects(*flags)) for flags in ((), setting(switch)))
+    assert after - previous == kinds
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ def test_a_switch_that_is_off_by_default_adds_its_objects(switch: str, kinds: se
 def test_a_switch_that_is_on_by_default_takes_its_objects_away(
     switch: str, kinds: set[str]
 ) -> None:
-    before, after = (rendered.kinds(rendered.objects(*flags)) for flags in ((), setting(switch)))
-    assert kinds <= before - after
+    previous, after = (rendered.kinds(rendered.objects(*flags)) for flags in ((), setting(switch)))
+    assert kinds <= previous - after
 
 
 CONVERT, GATE = "convert.admission.ration.dev", "gate.admission.ration.dev"
@@ -160,29 +160,29 @@ CONVERT, GATE = "convert.admission.ration.dev", "gate.admission.ration.dev"
 def test_pods_are_sent_to_the_webhooks_that_are_switched_on(
     settings: tuple[str, ...], webhooks: list[str]
 ) -> None:
-    found = rendered.objects(*setting(*settings))
-    asked = [
+    objects = rendered.objects(*setting(*settings))
+    names = [
         hook["name"]
-        for x in found
+        for x in objects
         if x["kind"] == "MutatingWebhookConfiguration"
         for hook in x["webhooks"]
     ]
-    assert asked == webhooks
+    assert names == webhooks
 
 
 @pytest.mark.parametrize("component", ["controller", "admission"])
 def test_without_a_budget_a_drain_may_take_all_replicas(component: str) -> None:
-    found = rendered.objects(*setting(f"{component}.podDisruptionBudget.enabled=false"))
-    budgets = [x["metadata"]["name"] for x in found if x["kind"] == "PodDisruptionBudget"]
+    objects = rendered.objects(*setting(f"{component}.podDisruptionBudget.enabled=false"))
+    budgets = [x["metadata"]["name"] for x in objects if x["kind"] == "PodDisruptionBudget"]
     assert len(budgets) == 1
     assert f"ration-{component}" not in budgets
 
 
 def test_without_the_controller_nothing_of_it_is_there() -> None:
     off = ("controller.enabled=false", "allocator=scheduler", "controller.nodes.enabled=true")
-    found = rendered.objects(*setting(*off))
-    assert "PriorityClass" not in rendered.kinds(found)
-    assert "Lease" not in rendered.kinds(found)
-    assert not [x for x in found if "controller" in x["metadata"]["name"]]
-    policies = [x["metadata"]["name"] for x in found if x["kind"].endswith("Policy")]
+    objects = rendered.objects(*setting(*off))
+    assert "PriorityClass" not in rendered.kinds(objects)
+    assert "Lease" not in rendered.kinds(objects)
+    assert not [x for x in objects if "controller" in x["metadata"]["name"]]
+    policies = [x["metadata"]["name"] for x in objects if x["kind"].endswith("Policy")]
     assert policies == ["ration-claims", "ration-secrets", "ration-slices", "ration-webhooks"]

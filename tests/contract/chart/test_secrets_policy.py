@@ -27,8 +27,8 @@ def a_secret(name: str = OWN, namespace: str = NAMESPACE, **more: Any) -> dict[s
 
 def refused(secret: dict[str, Any], user: str = WEBHOOK, operation: str = "CREATE") -> list[str]:
     namespace = secret["metadata"]["namespace"]
-    asked = judging.Request(user, operation, secret, namespace=namespace)
-    return judging.refusals(policy(), asked)
+    request = judging.Request(user, operation, secret, namespace=namespace)
+    return judging.refusals(policy(), request)
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
@@ -53,7 +53,7 @@ def test_it_writes_no_other_and_none_that_becomes_a_token(secret: dict[str, Any]
     assert refused(secret) == [NO_OTHER]
 
 
-def test_who_else_writes_secrets_is_not_asked() -> None:
+def test_other_writers_of_secrets_are_not_checked() -> None:
     assert refused(a_secret("other"), user="system:serviceaccount:default:x") == []
 
 
@@ -62,9 +62,9 @@ def test_without_the_right_there_is_no_policy(mode: str) -> None:
     values = ("admission.tls.secretName=mine", "admission.tls.caBundle=x")
     flags = rendered.setting(f"admission.tls.mode={mode}", *values)
     names = {
-        one["metadata"]["name"]
-        for one in rendered.objects(*flags)
-        if one["kind"] == "ValidatingAdmissionPolicy"
+        obj["metadata"]["name"]
+        for obj in rendered.objects(*flags)
+        if obj["kind"] == "ValidatingAdmissionPolicy"
     }
     assert POLICY not in names
     assert "ration-slices" in names

@@ -57,11 +57,11 @@ pytestmark = rendered.BUILDS_HELM
     ],
 )
 def test_a_value_that_makes_no_sense_is_refused_by_its_name(value: str, words: str) -> None:
-    said = rendered.refusal(*setting(value))
-    assert words in said
+    refusal = rendered.refusal(*setting(value))
+    assert words in refusal
     path = re.split(r"[.\[\]]+", value.partition("=")[0].removesuffix("]"))
     table = "".join(f"/{part}" for part in path[:-1])
-    assert f"at '{table}/{path[-1]}" in said or f"at '{table}'" in said
+    assert f"at '{table}/{path[-1]}" in refusal or f"at '{table}'" in refusal
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_a_value_that_makes_no_sense_is_refused_by_its_name(value: str, words: s
         ),
         (
             tuple(
-                f"controller.nodes.shapes[{place}].{said}"
-                for place in range(2)
-                for said in ("name=h100", "labels.a=b", "gpus=8")
+                f"controller.nodes.shapes[{index}].{entry}"
+                for index in range(2)
+                for entry in ("name=h100", "labels.a=b", "gpus=8")
             ),
             "controller.nodes.shapes has two shapes h100",
         ),

@@ -64,54 +64,79 @@ def node(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_by_default_a_process_is_told_its_own_defaults(
+def test_default_values_equal_the_defaults_of_the_flags(
     model: type[settings.ProcessSettings], component: str, chart_says: dict[str, str]
 ) -> None:
-    found = read(model, component).model_dump(mode="json")
-    assert found == model.read([]).model_dump(mode="json") | chart_says
+    fields = read(model, component).model_dump(mode="json")
+    assert fields == model.read([]).model_dump(mode="json") | chart_says
 
 
 def test_the_controller_takes_every_value() -> None:
-    found = read(ControllerConfig, "controller", EVERYTHING)
-    assert (found.driver_name, found.writers, found.evict_over_share) == (
+    controller_config = read(ControllerConfig, "controller", EVERYTHING)
+    assert (
+        controller_config.driver_name,
+        controller_config.writers,
+        controller_config.evict_over_share,
+    ) == (
         "gpu.nvidia.com",
         16,
         True,
     )
-    assert (found.refused_seconds, found.relist_seconds) == (12.5, 600)
-    assert found.backfill == backfill_plan.BackfillRules(1800.0, 300.0, 0.25, without_queues=True)
-    assert found.label_nodes
-    assert found.pod_groups
-    assert (found.metrics_address, found.log_level) == ("0.0.0.0:9000", "warning")
+    assert (controller_config.refused_seconds, controller_config.relist_seconds) == (12.5, 600)
+    assert controller_config.backfill == backfill_plan.BackfillRules(
+        1800.0, 300.0, 0.25, without_queues=True
+    )
+    assert controller_config.label_nodes
+    assert controller_config.pod_groups
+    assert (controller_config.metrics_address, controller_config.log_level) == (
+        "0.0.0.0:9000",
+        "warning",
+    )
 
 
 def test_the_webhook_reads_its_certificate_where_the_secret_is_mounted() -> None:
     flags = rendered.setting("admission.tls.mode=cert-manager", "admission.port=9443")
-    found = read(AdmissionConfig, "admission", *flags)
-    assert (found.certificates, found.webhook_host_port[1]) == ("files", 9443)
-    made = container(rendered.objects(*flags), "admission")
-    (mount,) = made["volumeMounts"]
-    assert {str(one.parent) for one in (found.tls_cert_file, found.tls_key_file) if one} == {
-        mount["mountPath"]
-    }
-    assert {"name": "webhook", "containerPort": 9443} in made["ports"]
+    admission_config = read(AdmissionConfig, "admission", *flags)
+    assert (admission_config.certificates, admission_config.webhook_host_port[1]) == ("files", 9443)
+    created = container(rendered.objects(*flags), "admission")
+    (mount,) = created["volumeMounts"]
+    assert {
+        str(path.parent)
+        for path in (admission_config.tls_cert_file, admission_config.tls_key_file)
+        if path
+    } == {mount["mountPath"]}
+    assert {"name": "webhook", "containerPort": 9443} in created["ports"]
 
 
 def test_the_plugin_takes_every_value() -> None:
-    found = read(PluginConfig, "kubeletplugin", EVERYTHING)
-    paths = found.kubelet_root, found.cdi_root, found.state_dir, found.mps_dir, found.driver_root
-    assert [str(one) for one in paths] == [
+    plugin_config = read(PluginConfig, "kubeletplugin", EVERYTHING)
+    paths = (
+        plugin_config.kubelet_root,
+        plugin_config.cdi_root,
+        plugin_config.state_dir,
+        plugin_config.mps_dir,
+        plugin_config.driver_root,
+    )
+    assert [str(path) for path in paths] == [
         "/var/lib/k0s/kubelet",
         "/etc/cdi",
         "/opt/ration",
         "/opt/ration/mps",
         "/host/run/nvidia/driver",
     ]
-    assert (found.allocator, found.share_domain, found.cdi_hook) == ("scheduler", "cluster", "none")
-    assert found.beside == "device-plugin"
-    assert found.xid_class == ("109=application", "31=hardware")
-    assert (found.evict_from_broken, found.reset_gpus) == (True, True)
-    assert (found.health_poll_seconds, found.rediscover_seconds, found.usage_seconds) == (
+    assert (plugin_config.allocator, plugin_config.share_domain, plugin_config.cdi_hook) == (
+        "scheduler",
+        "cluster",
+        "none",
+    )
+    assert plugin_config.beside == "device-plugin"
+    assert plugin_config.xid_class == ("109=application", "31=hardware")
+    assert (plugin_config.evict_from_broken, plugin_config.reset_gpus) == (True, True)
+    assert (
+        plugin_config.health_poll_seconds,
+        plugin_config.rediscover_seconds,
+        plugin_config.usage_seconds,
+    ) == (
         2.5,
         30,
         5,
@@ -119,26 +144,26 @@ def test_the_plugin_takes_every_value() -> None:
 
 
 def test_the_supervisor_and_the_plugin_agree_on_their_files() -> None:
-    found = read(SupervisorConfig, "mps", EVERYTHING)
-    assert found.state_dir == read(PluginConfig, "kubeletplugin", EVERYTHING).mps_dir
-    assert found.shm_dir == found.state_dir / "shm"
-    assert (found.look_seconds, found.poll_seconds) == (0.1, 3)
+    supervisor_config = read(SupervisorConfig, "mps", EVERYTHING)
+    assert supervisor_config.state_dir == read(PluginConfig, "kubeletplugin", EVERYTHING).mps_dir
+    assert supervisor_config.shm_dir == supervisor_config.state_dir / "shm"
+    assert (supervisor_config.look_seconds, supervisor_config.poll_seconds) == (0.1, 3)
 
 
 def offered(*flags: str) -> offerings.NodeOfferings:
-    found = rendered.objects(*flags)
+    objects = rendered.objects(*flags)
     (document,) = [
         x["data"]["offerings.yaml"]
-        for x in found
+        for x in objects
         if x["kind"] == "ConfigMap" and "offerings.yaml" in x["data"]
     ]
-    assert "--offerings=/etc/ration/offerings.yaml" in container(found, "kubeletplugin")["args"]
+    assert "--offerings=/etc/ration/offerings.yaml" in container(objects, "kubeletplugin")["args"]
     return offerings.read(yaml.safe_load(document), "offerings.yaml")
 
 
 def test_the_plugin_reads_the_offerings_of_the_values() -> None:
     rules = offered(EVERYTHING).rules
-    assert [one.timeSlices for one in rules] == [10, None]
+    assert [rule.timeSlices for rule in rules] == [10, None]
     assert rules[1].faces == frozenset({faces.Kind.WHOLE, faces.Kind.MIG})
 
 
@@ -150,20 +175,20 @@ def test_without_the_supervisor_no_face_for_mps_is_offered() -> None:
 
 def test_changed_offerings_replace_the_plugins_pods() -> None:
     def sums(rule: str) -> str:
-        found = rendered.objects(*rendered.setting(f"kubeletPlugin.offerings[0].{rule}"))
-        metadata = workload(found, "kubeletplugin")["spec"]["template"]["metadata"]
+        objects = rendered.objects(*rendered.setting(f"kubeletPlugin.offerings[0].{rule}"))
+        metadata = workload(objects, "kubeletplugin")["spec"]["template"]["metadata"]
         return str(metadata["annotations"]["checksum/offerings"])
 
     assert sums("timeSlices=3") != sums("timeSlices=4")
 
 
 def expected(*flags: str) -> workload_mix.UsualWorkloads:
-    found = rendered.objects(*flags)
-    named = [x for x in found if x["kind"] == "ConfigMap" and "usual.yaml" in x["data"]]
-    spec = workload(found, "controller")["spec"]["template"]["spec"]
-    (volume,) = [one for one in spec["volumes"] if one["name"] == "usual"]
+    objects = rendered.objects(*flags)
+    named = [x for x in objects if x["kind"] == "ConfigMap" and "usual.yaml" in x["data"]]
+    spec = workload(objects, "controller")["spec"]["template"]["spec"]
+    (volume,) = [volume for volume in spec["volumes"] if volume["name"] == "usual"]
     assert volume["configMap"]["name"] == named[0]["metadata"]["name"]
-    assert "--usual=/etc/ration/usual.yaml" in container(found, "controller")["args"]
+    assert "--usual=/etc/ration/usual.yaml" in container(objects, "controller")["args"]
     return workload_mix.read(yaml.safe_load(named[0]["data"]["usual.yaml"]), "usual.yaml")
 
 
@@ -176,10 +201,10 @@ def test_the_controller_reads_what_is_usual_by_the_values() -> None:
     )
 
 
-def test_what_is_usual_replaces_the_controllers_pods_when_it_changes() -> None:
+def test_a_changed_workload_mix_rolls_the_controllers_pods() -> None:
     def sums(gpus: int) -> str:
-        found = rendered.objects(*rendered.setting(f"controller.usual[0].gpus={gpus}"))
-        metadata = workload(found, "controller")["spec"]["template"]["metadata"]
+        objects = rendered.objects(*rendered.setting(f"controller.usual[0].gpus={gpus}"))
+        metadata = workload(objects, "controller")["spec"]["template"]["metadata"]
         return str(metadata["annotations"]["checksum/usual"])
 
     assert sums(1) != sums(8)
@@ -189,8 +214,8 @@ def test_the_controller_has_no_rights_on_its_node() -> None:
     spec = workload(rendered.objects(), "controller")["spec"]["template"]["spec"]
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    (one,) = spec["containers"]
-    assert one["securityContext"] == {
+    (item,) = spec["containers"]
+    assert item["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
@@ -199,20 +224,20 @@ def test_the_controller_has_no_rights_on_its_node() -> None:
 
 
 def test_a_nodes_pods_see_the_hosts_processes_and_files() -> None:
-    found = rendered.objects()
+    objects = rendered.objects()
     for component in ("kubeletplugin", "mps"):
-        spec = workload(found, component)["spec"]["template"]["spec"]
+        spec = workload(objects, component)["spec"]["template"]["spec"]
         assert spec["hostPID"] is True
         (host,) = [x for x in spec["containers"][0]["volumeMounts"] if x["mountPath"] == "/host"]
         assert host["readOnly"] is True
         assert host["mountPropagation"] == "HostToContainer"
-    assert "hostPID" not in workload(found, "controller")["spec"]["template"]["spec"]
+    assert "hostPID" not in workload(objects, "controller")["spec"]["template"]["spec"]
 
 
 def test_every_host_path_is_mounted_at_the_same_path_in_the_pod() -> None:
-    found = rendered.objects(EVERYTHING)
+    objects = rendered.objects(EVERYTHING)
     for component in ("kubeletplugin", "mps"):
-        spec = workload(found, component)["spec"]["template"]["spec"]
+        spec = workload(objects, component)["spec"]["template"]["spec"]
         hosts = {x["name"]: x["hostPath"]["path"] for x in spec["volumes"] if "hostPath" in x}
         mounts = {x["name"]: x["mountPath"] for x in spec["containers"][0]["volumeMounts"]}
         assert {name: mounts[name] for name in hosts} == hosts | {"host": "/host"}
@@ -220,47 +245,47 @@ def test_every_host_path_is_mounted_at_the_same_path_in_the_pod() -> None:
 
 
 def test_only_those_that_talk_to_the_api_server_have_a_token() -> None:
-    found = rendered.objects()
+    objects = rendered.objects()
     with_token = {
-        component: workload(found, component)["spec"]["template"]["spec"][
+        component: workload(objects, component)["spec"]["template"]["spec"][
             "automountServiceAccountToken"
         ]
         for component in COMPONENTS
     }
     assert with_token == {name: name != "mps" for name in COMPONENTS}
-    accounts = [x for x in found if x["kind"] == "ServiceAccount"]
+    accounts = [x for x in objects if x["kind"] == "ServiceAccount"]
     assert {x["automountServiceAccountToken"] for x in accounts} == {False}
     assert len(accounts) == len(COMPONENTS) + 2  # those of uninstalling
 
 
 def test_an_update_brings_the_new_plugin_first_and_leaves_mps_daemons_alone() -> None:
-    found = rendered.objects()
-    assert workload(found, "kubeletplugin")["spec"]["updateStrategy"] == {
+    objects = rendered.objects()
+    assert workload(objects, "kubeletplugin")["spec"]["updateStrategy"] == {
         "type": "RollingUpdate",
         "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
     }
-    assert workload(found, "mps")["spec"]["updateStrategy"] == {"type": "OnDelete"}
+    assert workload(objects, "mps")["spec"]["updateStrategy"] == {"type": "OnDelete"}
 
 
 def test_a_new_chart_alone_replaces_no_pod() -> None:
-    found = rendered.objects()
+    objects = rendered.objects()
     for component in COMPONENTS:
-        labels = workload(found, component)["spec"]["template"]["metadata"]["labels"]
+        labels = workload(objects, component)["spec"]["template"]["metadata"]["labels"]
         assert not {"helm.sh/chart", "app.kubernetes.io/version"} & set(labels)
 
 
 def test_a_components_image_is_the_common_one_field_by_field() -> None:
-    found = rendered.objects(EVERYTHING)
+    objects = rendered.objects(EVERYTHING)
     repository = "registry.example.com/ration"
-    assert container(found, "kubeletplugin")["image"] == f"{repository}:v9"
-    assert container(found, "controller")["image"].startswith(f"{repository}@sha256:0123")
-    pod = rendered.one(found, "Pod", "gpus-test")
+    assert container(objects, "kubeletplugin")["image"] == f"{repository}:v9"
+    assert container(objects, "controller")["image"].startswith(f"{repository}@sha256:0123")
+    pod = rendered.one(objects, "Pod", "gpus-test")
     assert pod["spec"]["containers"][0]["image"] == "registry.example.com/python:v9"
 
 
-def test_where_pods_run_and_what_they_carry_is_a_value() -> None:
-    found = rendered.objects(EVERYTHING)
-    template = workload(found, "controller")["spec"]["template"]
+def test_scheduling_and_metadata_of_pods_are_values() -> None:
+    objects = rendered.objects(EVERYTHING)
+    template = workload(objects, "controller")["spec"]["template"]
     spec = template["spec"]
     assert set(template["metadata"]["annotations"]) == {
         "note",

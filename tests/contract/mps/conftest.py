@@ -47,9 +47,9 @@ class Hosts:
 
 
 def _short() -> Path:
-    made = Path(tempfile.mkdtemp(prefix="mpsd-"))
-    made.chmod(0o755)
-    return made
+    path = Path(tempfile.mkdtemp(prefix="mpsd-"))
+    path.chmod(0o755)
+    return path
 
 
 BOTH = [*nvidia_roots.SYSTEMS, SIMULATED]
@@ -101,8 +101,8 @@ class Machines:
 def real(real_host: Hosts, request: pytest.FixtureRequest) -> Iterator[tuple[Daemons, str]]:
     """NVIDIA's own, and the driver's version."""
     node = real_host.node(request.param)
-    for made in _closing(Daemons(driver_search.build_search("auto", node.host), _short())):
-        yield made, node.version
+    for created in _closing(Daemons(driver_search.build_search("auto", node.host), _short())):
+        yield created, node.version
 
 
 @pytest.fixture(params=[*nvidia_roots.SYSTEMS, *VERSIONS])
@@ -113,18 +113,18 @@ def spoken(
     if request.param in VERSIONS:
         base, version = simulated.of(request.param), str(request.param)
         search = driver_search.build_search(layout.Layout(base).driver_root, Path("/"))
-        made = Daemons(search, _short(), store.load(base).gpus[0].uuid)
+        created = Daemons(search, _short(), store.load(base).gpus[0].uuid)
     else:
         node = real_host.node(request.param)
-        made, version = (
+        created, version = (
             Daemons(driver_search.build_search("auto", node.host), _short()),
             node.version,
         )
-    for daemons in _closing(made):
+    for daemons in _closing(created):
         yield daemons, version
 
 
-def _closing(made: Daemons) -> Iterator[Daemons]:
-    yield made
-    made.close()
-    shutil.rmtree(made.folder)
+def _closing(created: Daemons) -> Iterator[Daemons]:
+    yield created
+    created.close()
+    shutil.rmtree(created.folder)

@@ -1,7 +1,4 @@
-"""Tests of what Ration says to a control daemon, and what comes back.
-
-No GPU is needed before a client.
-"""
+"""Tests of the commands that Ration sends a control daemon; no GPU is needed without a client."""
 
 import pytest
 
@@ -129,13 +126,13 @@ def test_in_the_foreground_the_log_is_the_output_and_no_file(daemons: Daemons) -
     assert not (daemons.log / "control.log").exists()
 
 
-def test_of_a_log_nothing_is_left_that_our_own_questions_wrote(daemons: Daemons) -> None:
+def test_lines_of_our_own_queries_are_removed_from_a_log(daemons: Daemons) -> None:
     daemons.serving()
-    before = control.drop_chatter(daemons.output.splitlines())
+    previous = control.drop_chatter(daemons.output.splitlines())
     daemons.ask(*control.limit_commands(wanted(4606)))
     for _ in range(3):
         shown(daemons)
-    assert control.drop_chatter(daemons.output.splitlines()) == before
+    assert control.drop_chatter(daemons.output.splitlines()) == previous
 
 
 def test_quit_ends_it_and_leaves_the_socket_and_no_pid_file(daemons: Daemons) -> None:
@@ -151,6 +148,6 @@ def test_an_option_that_is_unknown_starts_no_daemon(daemons: Daemons) -> None:
     assert daemons.ask("get_server_list").status == 1
 
 
-def test_where_the_sockets_path_is_too_long_nobody_serves(deep: Daemons) -> None:
+def test_a_daemon_with_a_too_long_socket_path_does_not_serve(deep: Daemons) -> None:
     assert deep.start().wait(waiting.WITHIN_S) == 1
     assert deep.ask("get_server_list") == (1, "", NO_DAEMON)

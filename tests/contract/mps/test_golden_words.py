@@ -82,14 +82,14 @@ def test_a_refusal_is_known_for_one_even_where_it_has_no_words(real: Real) -> No
     daemons, _ = real
     daemons.serving()
     program = daemon_process.ControlProgram(daemons.search)
-    place = daemon_process.DaemonPaths(daemons.pipe, daemons.log, daemons.folder / "shm")
-    assert program.send(place, ["get_default_active_thread_percentage"]) == "100.0\n"
-    assert program.send(place, ["get_server_list"]) == ""
+    daemon_paths = daemon_process.DaemonPaths(daemons.pipe, daemons.log, daemons.folder / "shm")
+    assert program.send(daemon_paths, ["get_default_active_thread_percentage"]) == "100.0\n"
+    assert program.send(daemon_paths, ["get_server_list"]) == ""
     with daemons.idle_shell():
         waiting.until(lambda: daemons.ask("get_server_list").status == 1)
         for _ in range(TRIES):
             with pytest.raises(daemon_process.ControlOccupied, match=r"process \d+ of user 0"):
-                program.send(place, ["get_default_active_thread_percentage"])
+                program.send(daemon_paths, ["get_default_active_thread_percentage"])
 
 
 def test_a_limit_by_uuid_takes_that_of_the_first_device_away(spoken: Spoken) -> None:

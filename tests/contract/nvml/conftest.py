@@ -26,10 +26,10 @@ def no_fault(*_: str) -> None:
 
 
 def fake() -> World:
-    of = machine.build(MACHINE, "contract")
-    nvml = library.Library(of)
+    built = machine.build(MACHINE, "contract")
+    nvml = library.Library(built)
     nvml.init()
-    commands = control.Control(of)
+    commands = control.Control(built)
     return World(nvml, lambda call, *words: wire.invoke(getattr(commands, call), words))
 
 
@@ -55,8 +55,8 @@ def changeable(request: pytest.FixtureRequest) -> World:
         return fake()
     if os.geteuid() != 0:
         pytest.skip("MIG is root's")
-    found: World = request.getfixturevalue("simulated")
-    return found
+    simulated_value: World = request.getfixturevalue("simulated")
+    return simulated_value
 
 
 @pytest.fixture(params=["fake", "simulated", pytest.param("hardware", marks=pytest.mark.gpu)])

@@ -44,8 +44,8 @@ class Handle:
 class Struct:
     """A structure whose members have the fake's names."""
 
-    def __init__(self, of: ctypes.Structure) -> None:
-        self._of = of
+    def __init__(self, structure: ctypes.Structure) -> None:
+        self._of = structure
 
     def __getattr__(self, name: str) -> Any:
         return plain(getattr(self._of, _MEMBERS.get(name, camel(name))))
@@ -59,8 +59,8 @@ class Speaker:
 
     def device_get_memory_info(self, device: Handle) -> Any:
         """The v2 structure."""
-        ask = asking(pynvml.nvmlDeviceGetMemoryInfo)
-        return ask(device, pynvml.nvmlMemory_v2)
+        answer = asking(pynvml.nvmlDeviceGetMemoryInfo)
+        return answer(device, pynvml.nvmlMemory_v2)
 
     def device_is_mig_device_handle(self, device: Handle) -> bool:
         """A c_uint in pynvml."""
@@ -71,30 +71,30 @@ class Speaker:
     ) -> list[tuple[int, int]]:
         """Code and unsigned value of each."""
         pairs = list(zip(fields, scopes, strict=True))
-        found = pynvml.nvmlDeviceGetFieldValues(device.pointer, pairs)
-        return [(one.nvmlReturn, one.value.uiVal) for one in found]
+        field_values = pynvml.nvmlDeviceGetFieldValues(device.pointer, pairs)
+        return [(field_value.nvmlReturn, field_value.value.uiVal) for field_value in field_values]
 
     def device_get_gpu_instance_possible_placements(self, device: Handle, profile: int) -> Any:
         """Counted first, then read."""
         count = ctypes.c_uint()
-        ask = asking(pynvml.nvmlDeviceGetGpuInstancePossiblePlacements)
-        ask(device, profile, None, ctypes.byref(count))
-        found = (pynvml.c_nvmlGpuInstancePlacement_t * count.value)()
-        ask(device, profile, found, ctypes.byref(count))
-        return [plain(at) for at in found]
+        answer = asking(pynvml.nvmlDeviceGetGpuInstancePossiblePlacements)
+        answer(device, profile, None, ctypes.byref(count))
+        result = (pynvml.c_nvmlGpuInstancePlacement_t * count.value)()
+        answer(device, profile, result, ctypes.byref(count))
+        return [plain(entry) for entry in result]
 
     def device_create_gpu_instance_with_placement(
         self, device: Handle, profile: int, start: int, size: int
     ) -> Any:
         """The placement by reference."""
-        at = ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(start, size))
-        return asking(pynvml.nvmlDeviceCreateGpuInstanceWithPlacement)(device, profile, at)
+        arguments = ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(start, size))
+        return asking(pynvml.nvmlDeviceCreateGpuInstanceWithPlacement)(device, profile, arguments)
 
     def device_get_gpu_instances(self, device: Handle, profile: int) -> list[Handle]:
         """Into an array."""
-        count, found = ctypes.c_uint(), (pynvml.c_nvmlGpuInstance_t * _MOST_INSTANCES)()
-        asking(pynvml.nvmlDeviceGetGpuInstances)(device, profile, found, ctypes.byref(count))
-        return [plain(one) for one in list(found)[: count.value]]
+        count, result = ctypes.c_uint(), (pynvml.c_nvmlGpuInstance_t * _MOST_INSTANCES)()
+        asking(pynvml.nvmlDeviceGetGpuInstances)(device, profile, result, ctypes.byref(count))
+        return [plain(entry) for entry in list(result)[: count.value]]
 
 
 def asking(call: Callable[..., object]) -> Callable[..., Any]:
@@ -102,7 +102,7 @@ def asking(call: Callable[..., object]) -> Callable[..., Any]:
 
     def ask(*arguments: object) -> Any:
         try:
-            return plain(call(*(raw(one) for one in arguments)))
+            return plain(call(*(raw(argument) for argument in arguments)))
         except pynvml.NVMLError as e:
             raise codes.NvmlError(codes.Return(e.value)) from e
 
@@ -120,10 +120,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, ctypes.Structure):
         return Struct(value)
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(entry) for entry in value]
     return value
 
 
 def camel(name: str) -> str:
     """`_get_name` to GetName."""
-    return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)
+    return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)

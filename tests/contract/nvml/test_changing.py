@@ -36,24 +36,24 @@ def a_device(nvml: Any, gpu: Any, start: int) -> tuple[Any, Any, Any]:
 def test_profiles_end_with_the_count_and_those_without_are_not_supported(
     nvml: Any, gpu: Any
 ) -> None:
-    ask = nvml.device_get_gpu_instance_profile_info
-    assert code_of(ask, gpu, 5) == codes.Return.NOT_SUPPORTED
-    assert code_of(ask, gpu, 0x12) == codes.Return.INVALID_ARGUMENT
+    answer = nvml.device_get_gpu_instance_profile_info
+    assert code_of(answer, gpu, 5) == codes.Return.NOT_SUPPORTED
+    assert code_of(answer, gpu, 0x12) == codes.Return.INVALID_ARGUMENT
 
 
 def test_a_taken_placement_is_insufficient_resources(nvml: Any, gpu: Any) -> None:
     nvml.device_create_gpu_instance_with_placement(gpu, THREE, 0, 4)
-    create = nvml.device_create_gpu_instance_with_placement
-    assert code_of(create, gpu, TWO, 2, 2) == codes.Return.INSUFFICIENT_RESOURCES
-    assert code_of(create, gpu, TWO, 1, 2) == codes.Return.INVALID_ARGUMENT
+    created = nvml.device_create_gpu_instance_with_placement
+    assert code_of(created, gpu, TWO, 2, 2) == codes.Return.INSUFFICIENT_RESOURCES
+    assert code_of(created, gpu, TWO, 1, 2) == codes.Return.INVALID_ARGUMENT
     assert nvml.device_get_gpu_instance_remaining_capacity(gpu, TWO) == 1
 
 
 def test_the_walk_meets_gaps(nvml: Any, gpu: Any) -> None:
-    made = [a_device(nvml, gpu, start) for start in range(3)]
-    nvml.compute_instance_destroy(made[1][1])
+    devices = [a_device(nvml, gpu, start) for start in range(3)]
+    nvml.compute_instance_destroy(devices[1][1])
     walk = nvml.device_get_mig_device_handle_by_index
-    assert walk(gpu, 2) == made[2][2]
+    assert walk(gpu, 2) == devices[2][2]
     assert code_of(walk, gpu, 1) == codes.Return.NOT_FOUND
     assert code_of(walk, gpu, 7) == codes.Return.INVALID_ARGUMENT
 
@@ -128,7 +128,7 @@ def test_errors_repairs_and_remaps_are_told(changeable: World, nvml: Any) -> Non
     changeable.fault("remap", "0", "1", "0")
     changeable.fault("repair", "0", "channel")
     assert [nvml.device_get_total_ecc_errors(gpu, error, 0) for error in (0, 1)] == [2, 1]
-    assert [int(one) for one in nvml.device_get_repair_status(gpu)] == [1, 0]
+    assert [int(entry) for entry in nvml.device_get_repair_status(gpu)] == [1, 0]
     changeable.fault("restore", "0")
-    assert [int(one) for one in nvml.device_get_repair_status(gpu)] == [0, 0]
+    assert [int(entry) for entry in nvml.device_get_repair_status(gpu)] == [0, 0]
     assert nvml.device_get_total_ecc_errors(gpu, 1, 1) == 1

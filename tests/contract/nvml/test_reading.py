@@ -121,7 +121,7 @@ def test_placements_are_listed_whatever_the_mode(nvml: Any, handles: list[Any]) 
     for handle in handles:
         info = nvml.device_get_gpu_instance_profile_info(handle, 0)
         places = nvml.device_get_gpu_instance_possible_placements(handle, info.id)
-        assert [(at.start, at.size) for at in places] == [(start, 1) for start in range(7)]
+        assert [(entry.start, entry.size) for entry in places] == [(start, 1) for start in range(7)]
         assert (info.id, info.slice_count, info.instance_count) == (19, 1, 7)
 
 
@@ -176,17 +176,17 @@ def field(value: Any) -> tuple[int, int]:
 
 
 def test_every_field_value_has_a_code_of_its_own(nvml: Any, handles: list[Any]) -> None:
-    known, unknown = nvml.device_get_field_values(handles[0], [91, 99999], [0, 0])
-    assert field(known)[0] in {codes.Return.SUCCESS, codes.Return.NOT_SUPPORTED}
+    existing, unknown = nvml.device_get_field_values(handles[0], [91, 99999], [0, 0])
+    assert field(existing)[0] in {codes.Return.SUCCESS, codes.Return.NOT_SUPPORTED}
     assert field(unknown)[0] != codes.Return.SUCCESS
 
 
 def test_gpus_of_one_machine_have_a_common_ancestor(nvml: Any, handles: list[Any]) -> None:
-    for one, other in itertools.pairwise(handles):
-        level = nvml.device_get_topology_common_ancestor(one, other)
+    for entry, other in itertools.pairwise(handles):
+        level = nvml.device_get_topology_common_ancestor(entry, other)
         assert level in {10, 20, 30, 40, 50}
-        assert nvml.device_get_topology_common_ancestor(other, one) == level
-        assert nvml.device_get_p2p_status(one, other, codes.P2PIndex.NVLINK) in range(7)
+        assert nvml.device_get_topology_common_ancestor(other, entry) == level
+        assert nvml.device_get_p2p_status(entry, other, codes.P2PIndex.NVLINK) in range(7)
 
 
 def test_rows_are_remapped_and_no_pages_retired(nvml: Any, handles: list[Any]) -> None:

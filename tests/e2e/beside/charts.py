@@ -42,18 +42,18 @@ _WAIT = ("--wait=legacy", "--timeout=180s")
 
 def folder(name: str) -> Path:
     """A folder of RATION_CHARTS; the test is skipped where there is none."""
-    given = os.environ.get("RATION_CHARTS", "")
-    path = Path(given) / name
-    if not given or not path.is_dir():
+    text = os.environ.get("RATION_CHARTS", "")
+    path = Path(text) / name
+    if not text or not path.is_dir():
         pytest.skip(f"no {name}: RATION_CHARTS names the folder that has it")
     return path
 
 
 def install(cluster: api.Cluster, chart: str, scratch: Path, *flags: str) -> None:
     """Install a chart in a namespace of its name, as the release of its name."""
-    made = write(chart, scratch / chart, *flags)
-    where = (f"--namespace={chart}", "--create-namespace")
-    cluster.helm("install", chart, str(made), *where, *_WAIT)
+    path = write(chart, scratch / chart, *flags)
+    values = (f"--namespace={chart}", "--create-namespace")
+    cluster.helm("install", chart, str(path), *values, *_WAIT)
 
 
 def uninstall(cluster: api.Cluster, chart: str) -> None:
@@ -87,22 +87,22 @@ def kinds(chart: str) -> list[Path]:
 
 def operands(namespace: str, owner: Raw, *names: str) -> list[Raw]:
     """Return what the operator makes for these parts of its ClusterPolicy, which owns it all."""
-    found = []
+    results = []
     for name in names:
         for path in sorted((folder("assets") / OPERANDS[name]).glob("*.yaml")):
             if not any(word in path.name for word in (*_OF_OPENSHIFT, "monitor", "prometheus")):
-                found += helm.objects(path.read_text())
-    filled = [_filled(one, namespace, owner) for one in found]
+                results += helm.objects(path.read_text())
+    filled = [_filled(result, namespace, owner) for result in results]
     return [*played(filled)]
 
 
-def _filled(one: Raw, namespace: str, owner: Raw) -> Raw:
+def _filled(entry: Raw, namespace: str, owner: Raw) -> Raw:
     """An object with what the operator fills in."""
-    made = copy.deepcopy(one)
-    meta = made["metadata"]
+    copied = copy.deepcopy(entry)
+    meta = copied["metadata"]
     if "namespace" in meta:
         meta["namespace"] = namespace
-    for subject in made.get("subjects", ()):
+    for subject in copied.get("subjects", ()):
         if "namespace" in subject:
             subject["namespace"] = namespace
     meta["ownerReferences"] = [
@@ -115,7 +115,7 @@ def _filled(one: Raw, namespace: str, owner: Raw) -> Raw:
             "blockOwnerDeletion": True,
         }
     ]
-    return made
+    return copied
 
 
 def script(namespace: str) -> Raw:
@@ -130,27 +130,27 @@ def script(namespace: str) -> Raw:
 
 def played(objects: list[Any]) -> Iterator[Raw]:
     """Objects whose pods run our program."""
-    for one in objects:
-        made = copy.deepcopy(one)
-        if made["kind"] in {"DaemonSet", "Deployment", "Job"}:
-            _play(made["spec"]["template"]["spec"])
-        if "helm.sh/hook" in made["metadata"].get("annotations", {}) and made["kind"] == "Job":
+    for obj in objects:
+        copied = copy.deepcopy(obj)
+        if copied["kind"] in {"DaemonSet", "Deployment", "Job"}:
+            _play(copied["spec"]["template"]["spec"])
+        if "helm.sh/hook" in copied["metadata"].get("annotations", {}) and copied["kind"] == "Job":
             # The release's own ConfigMap has gone before a hook that comes after it.
-            yield from _hooks_script(made)
-        yield made
+            yield from _hooks_script(copied)
+        yield copied
 
 
 def _hooks_script(job: Raw) -> Iterator[Raw]:
-    made = script(job["metadata"]["namespace"])
-    made["metadata"]["name"] = f"neighbour-{job['metadata']['name']}"
-    made["metadata"]["annotations"] = {
+    document = script(job["metadata"]["namespace"])
+    document["metadata"]["name"] = f"neighbour-{job['metadata']['name']}"
+    document["metadata"]["annotations"] = {
         **job["metadata"]["annotations"],
         "helm.sh/hook-weight": "-5",
     }
     for volume in job["spec"]["template"]["spec"]["volumes"]:
         if volume["name"] == "neighbour":
-            volume["configMap"]["name"] = made["metadata"]["name"]
-    yield made
+            volume["configMap"]["name"] = document["metadata"]["name"]
+    yield document
 
 
 def _play(spec: Raw) -> None:
@@ -163,7 +163,7 @@ def _play(spec: Raw) -> None:
         {"name": "neighbour-driver", "hostPath": {"path": _DRIVER}},
     ]
     for kind in ("initContainers", "containers"):
-        spec[kind] = [one for one in spec.get(kind, ()) if one["name"] not in _WITHOUT_CONFIG]
+        spec[kind] = [entry for entry in spec.get(kind, ()) if entry["name"] not in _WITHOUT_CONFIG]
         for container in spec[kind]:
             _play_container(container)
     if not spec["initContainers"]:
@@ -202,5 +202,5 @@ def _play_container(container: Raw) -> None:
         probe.update(initialDelaySeconds=1, timeoutSeconds=10, failureThreshold=30)
     if probes:
         port = probes[0]["httpGet"]["port"]
-        named = {one.get("name"): one["containerPort"] for one in container.get("ports", ())}
+        named = {entry.get("name"): entry["containerPort"] for entry in container.get("ports", ())}
         container["env"].append({"name": program.PROBED, "value": str(named.get(port, port))})

@@ -79,7 +79,7 @@ def pci_labels(sys_root: Path, conf: Mapping[str, Any]) -> dict[str, str]:
     """The labels of the source `pci`, by its configuration or else its defaults."""
     pci = (conf.get("sources") or {}).get("pci") or {}
     classes = tuple(pci.get("deviceClassWhitelist", ["03", "0b40", "12"]))
-    wanted = pci.get("deviceLabelFields", ["class", "vendor"])
+    expected = pci.get("deviceLabelFields", ["class", "vendor"])
     labels = {}
     for device in sorted((sys_root / "bus" / "pci" / "devices").glob("*")):
         parts = {
@@ -87,7 +87,7 @@ def pci_labels(sys_root: Path, conf: Mapping[str, Any]) -> dict[str, str]:
             "vendor": (device / "vendor").read_text().strip().removeprefix("0x"),
         }
         if parts["class"].startswith(classes):
-            labels[f"{PREFIX}pci-{'_'.join(parts[x] for x in wanted)}.present"] = "true"
+            labels[f"{PREFIX}pci-{'_'.join(parts[x] for x in expected)}.present"] = "true"
     return labels
 
 
@@ -118,11 +118,11 @@ def worker() -> None:
             "spec": {"features": {}, "labels": labels},
         }
         try:
-            before = api.get(NODE_FEATURES, node, namespace)
+            previous = api.get(NODE_FEATURES, node, namespace)
         except errors.NotFound:
             api.create(NODE_FEATURES, body, namespace)
         else:
-            body["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
+            body["metadata"]["resourceVersion"] = previous["metadata"]["resourceVersion"]
             api.replace(NODE_FEATURES, node, body, namespace=namespace)
         shown = labels
         say("node has", labels)
@@ -155,9 +155,9 @@ def prune() -> None:
 
 def give(api: client.KubeClient, node: Mapping[str, Any], labels: Labels) -> None:
     """Make the labels of Node Feature Discovery on a node what they are to be."""
-    before = node["metadata"].get("labels", {})
-    change: Patch = {name: None for name in owned(node) - labels.keys() if name in before}
-    change |= {name: value for name, value in labels.items() if before.get(name) != value}
+    previous = node["metadata"].get("labels", {})
+    change: Patch = {name: None for name in owned(node) - labels.keys() if name in previous}
+    change |= {name: value for name, value in labels.items() if previous.get(name) != value}
     marks = ",".join(sorted(name.removeprefix(PREFIX) for name in labels)) or None
     if change or marks != node["metadata"].get("annotations", {}).get(OWNED):
         meta = {"labels": change, "annotations": {OWNED: marks}}
@@ -184,10 +184,7 @@ def operator() -> None:
 
 
 def operators_change(labels: Labels) -> Patch:
-    """Return what the operator changes of a node's labels.
-
-    One that says something is left as it is.
-    """
+    """Return the operator's changes of a node's labels. Explicit values are kept."""
     discovered = any(labels.get(name) == "true" for name in DISCOVERED)
     present = labels.get(PRESENT) == "true"
     change: Patch = {}
@@ -262,9 +259,9 @@ def device_plugin() -> None:
     server.add_insecure_port(f"unix://{folder / name}")
     server.start()
     with grpc.insecure_channel(f"unix://{folder / 'kubelet.sock'}") as channel:
-        register = channel.unary_unary("/v1beta1.Registration/Register", None, None)
-        told = field(1, b"v1beta1") + field(2, name.encode()) + field(3, b"nvidia.com/gpu")
-        register(told, timeout=10)
+        plugin = channel.unary_unary("/v1beta1.Registration/Register", None, None)
+        data = field(1, b"v1beta1") + field(2, name.encode()) + field(3, b"nvidia.com/gpu")
+        plugin(data, timeout=10)
     say("registered", len(gpus))
     try:
         for _ in ticks():
@@ -316,20 +313,20 @@ def _varint(value: int) -> bytes:
 
 def strings(message: bytes) -> list[bytes]:
     """The contents of a message whose fields are all length-delimited and of number 1."""
-    found, at = [], 0
-    while at < len(message):
-        length, at = _read_varint(message, at + 1)
-        found.append(message[at : at + length])
-        at += length
-    return found
+    bodies, index = [], 0
+    while index < len(message):
+        length, index = _read_varint(message, index + 1)
+        bodies.append(message[index : index + length])
+        index += length
+    return bodies
 
 
-def _read_varint(message: bytes, at: int) -> tuple[int, int]:
+def _read_varint(message: bytes, index: int) -> tuple[int, int]:
     """The number that begins there, and where it has ended."""
-    low = message[at] & 0x7F
-    if low == message[at]:
-        return low, at + 1
-    rest, end = _read_varint(message, at + 1)
+    low = message[index] & 0x7F
+    if low == message[index]:
+        return low, index + 1
+    rest, end = _read_varint(message, index + 1)
     return low | rest << 7, end
 
 

@@ -65,9 +65,9 @@ class Beside:
     def hosts(self, namespace: str, **labels: str) -> dict[str, bool]:
         """The nodes that such pods are on, and whether they are ready there."""
         return {
-            one["spec"]["nodeName"]: is_ready(one)
-            for one in self.pods(namespace, **labels)
-            if one["spec"].get("nodeName")
+            pod["spec"]["nodeName"]: is_ready(pod)
+            for pod in self.pods(namespace, **labels)
+            if pod["spec"].get("nodeName")
         }
 
     def plugins(self) -> dict[str, bool]:
@@ -77,9 +77,9 @@ class Beside:
     def readiness(self, node: str) -> str:
         """Return what the readiness of a node's plugin says."""
         (pod,) = (
-            one["metadata"]["name"]
-            for one in self.pods(helm.NAMESPACE, **{"app.kubernetes.io/component": "kubeletplugin"})
-            if one["spec"]["nodeName"] == node
+            pod["metadata"]["name"]
+            for pod in self.pods(helm.NAMESPACE, **{"app.kubernetes.io/component": "kubeletplugin"})
+            if pod["spec"]["nodeName"] == node
         )
         path = f"/api/v1/namespaces/{helm.NAMESPACE}/pods/{pod}:8080/proxy/readyz"
         return self.cluster.kubectl("get", "--raw", path)
@@ -87,16 +87,16 @@ class Beside:
     def published(self, node: str) -> list[Raw]:
         """The devices that Ration publishes for a node."""
         mine = f"spec.nodeName={node},spec.driver={names.DRIVER}"
-        found = self.kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
-        return [device for one in found for device in one["spec"].get("devices") or ()]
+        items = self.kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
+        return [device for item in items for device in item["spec"].get("devices") or ()]
 
     def notes(self, node: str, reason: str) -> list[str]:
         """Return what events of that reason say about a node."""
-        found = self.kube.list(gvr.EVENTS, namespace="default").items
+        items = self.kube.list(gvr.EVENTS, namespace="default").items
         return [
-            str(one.get("note"))
-            for one in found
-            if (one["regarding"]["name"], one["reason"]) == (node, reason)
+            str(item.get("note"))
+            for item in items
+            if (item["regarding"]["name"], item["reason"]) == (node, reason)
         ]
 
     def doctor(self, node: str) -> list[Raw]:
@@ -112,8 +112,8 @@ class Beside:
             check=False,
             timeout=60,
         )
-        found = json.loads(done.stdout)
-        return [one for one in found if one["where"] == node]
+        document = json.loads(done.stdout)
+        return [load for load in document if load["where"] == node]
 
     def install_operator(self) -> None:
         """The operator's chart, what it deploys for its ClusterPolicy, and the labels of OURS."""
@@ -121,8 +121,8 @@ class Beside:
         policy = json.loads(
             self.cluster.kubectl("get", "clusterpolicy", "cluster-policy", "--output=json")
         )
-        made = charts.operands(OPERATOR, policy, *charts.OPERANDS)
-        self.cluster.kubectl("apply", "--filename=-", input=yaml.safe_dump_all(made))
+        operands = charts.operands(OPERATOR, policy, *charts.OPERANDS)
+        self.cluster.kubectl("apply", "--filename=-", input=yaml.safe_dump_all(operands))
         # Before, it would take the labels off again.
         playground.until(lambda: self.is_discovered(OURS), SOON_S, "GPUs are discovered")
         self.label(OURS, *(f"nvidia.com/gpu.deploy.{operand}=false" for operand in AWAY))
@@ -141,7 +141,9 @@ class Beside:
 def is_ready(pod: Raw) -> bool:
     """Return whether a pod is ready."""
     conditions = pod["status"].get("conditions", ())
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def lose_gpus(cluster: api.Cluster, node: str) -> None:
@@ -171,10 +173,10 @@ def settled(beside: Beside) -> None:
 def give_back(beside: Beside) -> None:
     """Take away what is not the local cluster's own, as far as it is there."""
     cluster = beside.cluster
-    there = cluster.helm("list", "--all-namespaces", "--short").split()
-    if EXPORTER in there:
+    words = cluster.helm("list", "--all-namespaces", "--short").split()
+    if EXPORTER in words:
         charts.uninstall(cluster, EXPORTER)
-    if OPERATOR in there:
+    if OPERATOR in words:
         beside.uninstall_operator()
     for path in (*charts.kinds(OPERATOR), *charts.kinds(NFD)):
         cluster.kubectl("delete", f"--filename={path}", "--ignore-not-found")

@@ -43,12 +43,12 @@ def apply(
     if taken and not force:
         text = f"Apply failed with {len(taken)} conflicts"
         raise rules.Refusal(409, "Conflict", text)
-    kept = {name: paths - taken for name, paths in others.items()}
+    retained = {name: paths - taken for name, paths in others.items()}
     new = _merged(old, body, "")
-    gone = owners.get(manager, frozenset()) - mine - frozenset().union(*kept.values())
+    gone = owners.get(manager, frozenset()) - mine - frozenset().union(*retained.values())
     for path in sorted(gone, key=len, reverse=True):
         _remove(new, path)
-    return new, {**kept, manager: mine}
+    return new, {**retained, manager: mine}
 
 
 def managed(owners: Owners) -> list[Object]:
@@ -60,29 +60,29 @@ def managed(owners: Owners) -> list[Object]:
 
 
 def _tree(paths: Iterable[Path]) -> Object:
-    found: Object = {}
+    result: Object = {}
     for path in paths:
-        at = found
+        position = result
         for step in path:
-            at = at.setdefault(f"f:{step}", {})
-    return found
+            position = position.setdefault(f"f:{step}", {})
+    return result
 
 
 def _leaves(value: Json, path: Path) -> dict[Path, Json]:
     if path in _NEVER_OWNED:
         return {}
     if isinstance(value, dict) and value:
-        found: dict[Path, Json] = {}
+        result: dict[Path, Json] = {}
         for key, inner in value.items():
-            found |= _leaves(inner, (*path, key))
-        return found
+            result |= _leaves(inner, (*path, key))
+        return result
     keys = LIST_KEYS.get(str(path[-1])) if path else None
     if isinstance(value, list) and keys:
-        found = {}
+        result = {}
         for item in value:
             name = (*path, _key(item, keys))
-            found |= {name: ..., **_leaves(item, name)}
-        return found
+            result |= {name: ..., **_leaves(item, name)}
+        return result
     return {path: value}
 
 
@@ -101,7 +101,7 @@ def _at(value: Json, path: Path) -> Json:
 
 def _step(value: Json, step: Json) -> Json:
     if isinstance(step, tuple):
-        return next((one for one in value if _is(one, step)), None)
+        return next((entry for entry in value if _is(entry, step)), None)
     return value.get(step) if isinstance(value, dict) else None
 
 
@@ -138,7 +138,7 @@ def _remove(new: Json, path: Path) -> None:
         if not (in_item and last in _KEYS):
             new.pop(last, None)
         return
-    for item in [one for one in new if _is(one, last)]:
+    for item in [entry for entry in new if _is(entry, last)]:
         names = next(keys for keys in LIST_KEYS.values() if len(keys) == len(last))
         if not any(value for key, value in item.items() if key not in names):
             new.remove(item)

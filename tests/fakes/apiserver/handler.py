@@ -91,20 +91,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if request.path in self.state.texts:
             self._send_text(self.state.texts[request.path])
             return
-        place = target.of(request.path)
+        position = target.of(request.path)
         if request.is_watch:
-            streams.Stream(self, self.state, place, request).run(fault)
+            streams.Stream(self, self.state, position, request).run(fault)
             return
-        if place.subresource in {"log", "proxy"}:
+        if position.subresource in {"log", "proxy"}:
             self._send_text(_answered_at(request, self.state.texts))
             return
-        code, body = self._act(request, place)
+        code, body = self._act(request, position)
         self._send(code, body)
 
     def _admit(self, request: faults.Request) -> None:
         tokens = self.state.tokens
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if tokens is not None and given not in tokens:
+        name = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if tokens is not None and name not in tokens:
             raise rules.Refusal(401, "Unauthorized", "Unauthorized")
         if not faults.writes(request):
             return
@@ -113,68 +113,70 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if refusal is not None:
                 raise rules.Refusal(403, "Forbidden", refusal)
 
-    def _act(self, request: faults.Request, place: target.Target) -> tuple[int, Object]:
+    def _act(self, request: faults.Request, position: target.Target) -> tuple[int, Object]:
         match request.method:
-            case "GET" if place.name:
-                return 200, self.state.storage.get(place.kind, place.key)
+            case "GET" if position.name:
+                return 200, self.state.storage.get(position.kind, position.key)
             case "GET":
-                return 200, self._list(request, place)
+                return 200, self._list(request, position)
             case "POST":
-                return 201, self._create(place, _body(request))
+                return 201, self._create(position, _body(request))
             case "PUT":
-                return 200, self._replace(place, _body(request))
+                return 200, self._replace(position, _body(request))
             case "PATCH":
-                return 200, self._patch(request, place)
+                return 200, self._patch(request, position)
             case _:
-                wanted = request.body.get("preconditions") if request.body else None
-                return 200, self.state.storage.delete(place.kind, place.key, wanted)
+                expected = request.body.get("preconditions") if request.body else None
+                return 200, self.state.storage.delete(position.kind, position.key, expected)
 
-    def _create(self, place: target.Target, body: Object) -> Object:
-        if place.kind == ("authorization.k8s.io", "subjectaccessreviews"):
-            asked = body["spec"]["resourceAttributes"]
-            right = f"{asked['verb']} {asked['resource']}"
+    def _create(self, position: target.Target, body: Object) -> Object:
+        if position.kind == ("authorization.k8s.io", "subjectaccessreviews"):
+            resource_attributes = body["spec"]["resourceAttributes"]
+            right = f"{resource_attributes['verb']} {resource_attributes['resource']}"
             return {**body, "status": {"allowed": right not in self.state.lacking}}
-        if place.subresource != "eviction":
-            return self.state.storage.create(place.kind, place.namespace or "", body)
+        if position.subresource != "eviction":
+            return self.state.storage.create(position.kind, position.namespace or "", body)
         preconditions = body.get("deleteOptions", {}).get("preconditions")
-        self.state.storage.delete(place.kind, place.key, preconditions)
+        self.state.storage.delete(position.kind, position.key, preconditions)
         return {"kind": "Status", "apiVersion": "v1", "status": "Success"}
 
-    def _replace(self, place: target.Target, body: Object) -> Object:
+    def _replace(self, position: target.Target, body: Object) -> Object:
         if not body.get("metadata", {}).get("resourceVersion"):
             text = "metadata.resourceVersion: must be specified for an update"
             raise rules.Refusal(422, "Invalid", text)
-        return self.state.storage.update(place.kind, place.key, lambda _: body, place.subresource)
+        return self.state.storage.update(
+            position.kind, position.key, lambda _: body, position.subresource
+        )
 
-    def _patch(self, request: faults.Request, place: target.Target) -> Object:
+    def _patch(self, request: faults.Request, position: target.Target) -> Object:
         store, body = self.state.storage, request.body
         kind = request.headers.get("Content-Type")
         if kind == APPLY:
-            return self._apply(request, place, _body(request))
+            return self._apply(request, position, _body(request))
 
         def change(old: Object) -> Object:
             return _patched(kind, old, body)
 
-        return store.update(place.kind, place.key, change, place.subresource)
+        return store.update(position.kind, position.key, change, position.subresource)
 
-    def _apply(self, request: faults.Request, place: target.Target, body: Object) -> Object:
+    def _apply(self, request: faults.Request, position: target.Target, body: Object) -> Object:
         """Return what is not there is made by its own resource, not by a subresource of it."""
         if not request.field_manager:
             raise rules.Refusal(400, "BadRequest", "fieldManager is required for apply patch")
         force = request.query.get("force") == "true"
-        how = storage.Apply(body, f"{request.field_manager}/{place.subresource}", force)
+        how = storage.Apply(body, f"{request.field_manager}/{position.subresource}", force)
         store = self.state.storage
-        if not place.subresource:
+        if not position.subresource:
             try:
-                store.get(place.kind, place.key)
+                store.get(position.kind, position.key)
             except rules.Refusal:
-                store.create(place.kind, place.namespace or "", body)
-        return store.apply(place.kind, place.key, how, place.subresource)
+                store.create(position.kind, position.namespace or "", body)
+        return store.apply(position.kind, position.key, how, position.subresource)
 
-    def _list(self, request: faults.Request, place: target.Target) -> Object:
+    def _list(self, request: faults.Request, position: target.Target) -> Object:
         token = request.query.get("continue")
         if token is None:
-            items, version = self.state.storage.all(place.kind, place.namespace)
+            items, version = self.state.storage.all(position.kind, position.namespace)
             fields, labels = streams.selection(request)
             items = [o for o in items if selectors.matches(o, fields, labels)]
         elif token in self.state.continues:
@@ -188,8 +190,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if len(items) > limit:
             meta["continue"] = f"after-{len(self.state.requests)}"
             self.state.continues[meta["continue"]] = (items[limit:], version)
-        said = place.typed("List") or {"kind": "List", "apiVersion": "v1"}
-        return {**said, "metadata": meta, "items": items[:limit]}
+        typed = position.typed("List") or {"kind": "List", "apiVersion": "v1"}
+        return {**typed, "metadata": meta, "items": items[:limit]}
 
     def _send(self, code: int, body: Object, retry_after_s: int = 0) -> None:
         self._send_raw(code, json.dumps(body).encode(), "application/json", retry_after_s)
@@ -209,15 +211,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def _answered_at(request: faults.Request, texts: Mapping[str, str]) -> str:
-    """Return what a pod says at a path: `.../log?container=main`.
-
-    `.../log?container=main&previous`.
-    """
-    asked = f"?container={request.query['container']}" if "container" in request.query else ""
-    at = f"{request.path}{asked}{'&previous' if 'previous' in request.query else ''}"
-    if at not in texts:
-        raise rules.Refusal(404, "NotFound", f"{at} says nothing")
-    return texts[at]
+    """Return the log of a pod at `.../log?container=main` or `.../log?container=main&previous`."""
+    question = f"?container={request.query['container']}" if "container" in request.query else ""
+    time = f"{request.path}{question}{'&previous' if 'previous' in request.query else ''}"
+    if time not in texts:
+        raise rules.Refusal(404, "NotFound", f"{time} says nothing")
+    return texts[time]
 
 
 def _body(request: faults.Request) -> Object:

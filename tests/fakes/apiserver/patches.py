@@ -49,20 +49,20 @@ def strategic(target: Json, patch: Json, path: str = "") -> Json:
         elif value is None:
             result.pop(key, None)
         else:
-            where = f"{path}.{key}" if path else key
-            result[key] = _strategic_value(result.get(key), value, where)
+            location = f"{path}.{key}" if path else key
+            result[key] = _strategic_value(result.get(key), value, location)
     return result
 
 
-def _strategic_value(target: Json, value: Json, where: str) -> Json:
-    if isinstance(value, list) and where in MERGE_KEYS:
-        return _merge_list(target or [], value, MERGE_KEYS[where], where)
-    if isinstance(value, list) and where in PRIMITIVE_SETS:
+def _strategic_value(target: Json, value: Json, location: str) -> Json:
+    if isinstance(value, list) and location in MERGE_KEYS:
+        return _merge_list(target or [], value, MERGE_KEYS[location], location)
+    if isinstance(value, list) and location in PRIMITIVE_SETS:
         return [*(target or []), *(v for v in value if v not in (target or []))]
-    return strategic(target, value, where)
+    return strategic(target, value, location)
 
 
-def _merge_list(target: list[Object], patch: list[Object], key: str, where: str) -> list[Object]:
+def _merge_list(target: list[Object], patch: list[Object], key: str, location: str) -> list[Object]:
     result = [] if {"$patch": "replace"} in patch else list(target)
     for item in patch:
         if key not in item:
@@ -73,7 +73,7 @@ def _merge_list(target: list[Object], patch: list[Object], key: str, where: str)
         elif index is None:
             result.append(copy.deepcopy(item))
         else:
-            result[index] = strategic(result[index], item, where)
+            result[index] = strategic(result[index], item, location)
     return result
 
 
@@ -82,27 +82,27 @@ def json_patch(target: Object, operations: list[Object]) -> Object:
     result = copy.deepcopy(target)
     for operation in operations:
         *parents, last = [_unescaped(p) for p in operation["path"].split("/")[1:]]
-        place: Json = result
+        position: Json = result
         for part in parents:
-            place = place[int(part)] if isinstance(place, list) else place[part]
-        _operate(operation, place, last)
+            position = position[int(part)] if isinstance(position, list) else position[part]
+        _operate(operation, position, last)
     return result
 
 
-def _operate(operation: Object, place: Json, last: str) -> None:
+def _operate(operation: Object, position: Json, last: str) -> None:
     key: Json = last
-    if isinstance(place, list):
-        key = len(place) if last == "-" else int(last)
+    if isinstance(position, list):
+        key = len(position) if last == "-" else int(last)
     match operation["op"]:
         case "test":
-            if place[key] != operation["value"]:
+            if position[key] != operation["value"]:
                 raise ValueError(f"test failed at {operation['path']}")
         case "remove":
-            del place[key]
-        case "add" if isinstance(place, list):
-            place.insert(key, operation["value"])
+            del position[key]
+        case "add" if isinstance(position, list):
+            position.insert(key, operation["value"])
         case "add" | "replace":
-            place[key] = operation["value"]
+            position[key] = operation["value"]
         case other:
             raise ValueError(f"unknown operation {other}")
 

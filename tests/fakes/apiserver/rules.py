@@ -36,22 +36,26 @@ def written(plural: str, subresource: str, old: Object, new: Object) -> Object:
     if subresource == "status":
         status = new.get("status", {})
         return {**old, "status": _without_freed(old, status) if "devices" in status else status}
-    kept = {"status": old["status"]} if "status" in old else {}
-    return {k: v for k, v in new.items() if k != "status"} | kept
+    retained = {"status": old["status"]} if "status" in old else {}
+    return {k: v for k, v in new.items() if k != "status"} | retained
 
 
 def _without_freed(old: Object, status: Object) -> Object:
     """Return what was said of devices that the claim has lost goes with them."""
-    before = old.get("status", {}).get("devices") or []
+    previous = old.get("status", {}).get("devices") or []
     has = _allocated(status)
-    kept = [one for one in status["devices"] or [] if _device(one) in has or one not in before]
+    retained = [
+        device
+        for device in status["devices"] or []
+        if _device(device) in has or device not in previous
+    ]
     rest = {key: value for key, value in status.items() if key != "devices"}
-    return {**rest, "devices": kept} if kept else rest
+    return {**rest, "devices": retained} if retained else rest
 
 
 def _allocated(status: Object) -> list[tuple[str, ...]]:
     allocation = status.get("allocation") or {}
-    return [_device(one) for one in allocation.get("devices", {}).get("results", ())]
+    return [_device(entry) for entry in allocation.get("devices", {}).get("results", ())]
 
 
 def _device(obj: Object) -> tuple[str, ...]:
@@ -78,34 +82,36 @@ def _check_lease(new: Object) -> None:
 
 
 def _check_claim(old: Object, new: Object) -> None:
-    before = old.get("status", {}).get("allocation")
+    previous = old.get("status", {}).get("allocation")
     status = new.get("status", {})
     after = status.get("allocation")
-    if before and after and before != after:
+    if previous and after and previous != after:
         raise _invalid("status.allocation: field is immutable")
     if status.get("reservedFor") and not after:
         raise _invalid("status.reservedFor: may not be specified when `allocated` is not set")
     if old and old.get("spec") != new.get("spec"):
         raise _invalid("spec: field is immutable")
-    for index, one in enumerate(status.get("devices") or ()):
-        at = f"status.devices[{index}]"
-        if _device(one) not in _allocated(status):
-            raise _invalid(f"{at}: must be an allocated device in the claim")
-        _check_conditions(f"{at}.conditions", one.get("conditions") or ())
+    for index, entry in enumerate(status.get("devices") or ()):
+        time = f"status.devices[{index}]"
+        if _device(entry) not in _allocated(status):
+            raise _invalid(f"{time}: must be an allocated device in the claim")
+        _check_conditions(f"{time}.conditions", entry.get("conditions") or ())
 
 
-def _check_conditions(at: str, found: Sequence[Object]) -> None:
-    if len(found) > 8:
-        raise _invalid(f"{at}: must have at most 8 items")
-    for one in found:
-        if one.get("status") not in {"True", "False", "Unknown"}:
-            raise _invalid(f"{at}.status: Unsupported value")
-        if not one.get("lastTransitionTime"):
-            raise _invalid(f"{at}.lastTransitionTime: Required value")
-        if not _REASON.fullmatch(one.get("reason", "")):
-            raise _invalid(f"{at}.reason: a condition reason must start with alphabetic character")
-        if len(one.get("message", "")) > 32768:
-            raise _invalid(f"{at}.message: Too long")
+def _check_conditions(time: str, results: Sequence[Object]) -> None:
+    if len(results) > 8:
+        raise _invalid(f"{time}: must have at most 8 items")
+    for result in results:
+        if result.get("status") not in {"True", "False", "Unknown"}:
+            raise _invalid(f"{time}.status: Unsupported value")
+        if not result.get("lastTransitionTime"):
+            raise _invalid(f"{time}.lastTransitionTime: Required value")
+        if not _REASON.fullmatch(result.get("reason", "")):
+            raise _invalid(
+                f"{time}.reason: a condition reason must start with alphabetic character"
+            )
+        if len(result.get("message", "")) > 32768:
+            raise _invalid(f"{time}.message: Too long")
 
 
 def _check_event(new: Object) -> None:

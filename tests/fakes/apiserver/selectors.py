@@ -24,26 +24,26 @@ def _terms(selector: str) -> list[str]:
 
 
 def _field(obj: Object, term: str) -> bool:
-    path, wanted, equal = _split(term)
+    path, expected, equal = _split(term)
     value: Any = obj
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
-    return (str("" if value is None else value) == wanted) is equal
+    return (str("" if value is None else value) == expected) is equal
 
 
 def _label(labels: dict[str, str], term: str) -> bool:
-    if found := _IN.fullmatch(term):
-        key, values = found.groups()
-        return labels.get(key) in {one.strip() for one in values.split(",")}
+    if match := _IN.fullmatch(term):
+        key, values = match.groups()
+        return labels.get(key) in {word.strip() for word in values.split(",")}
     if "=" not in term:
         return (term.removeprefix("!") in labels) is not term.startswith("!")
-    key, wanted, equal = _split(term)
-    return (labels.get(key) == wanted) is equal
+    key, expected, equal = _split(term)
+    return (labels.get(key) == expected) is equal
 
 
 def _split(term: str) -> tuple[str, str, bool]:
     if "!=" in term:
-        key, wanted = term.split("!=", 1)
-        return key, wanted, False
-    key, wanted = term.replace("==", "=").split("=", 1)
-    return key, wanted, True
+        key, expected = term.split("!=", 1)
+        return key, expected, False
+    key, expected = term.replace("==", "=").split("=", 1)
+    return key, expected, True

@@ -115,10 +115,10 @@ class ApiServer:
         if self._listener is not None:
             self._listener.drop()
 
-    def forget(self, kept: int = 1000) -> None:
+    def forget(self, retained: int = 1000) -> None:
         """Keep but the last requests and changes, for runs of hours; slower watches get 410."""
-        del self._state.requests[:-kept]
-        self.storage.trim(kept)
+        del self._state.requests[:-retained]
+        self.storage.trim(retained)
 
     def kubeconfig(self, folder: Path, token_file: Path | None = None) -> Path:
         """Write a kubeconfig that points here."""

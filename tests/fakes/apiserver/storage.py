@@ -50,16 +50,16 @@ class Storage:
 
     def get(self, kind: Kind, name: Name) -> Object:
         with self.changed:
-            found = self._objects.get(kind, {}).get(name)
-            if found is None:
+            result = self._objects.get(kind, {}).get(name)
+            if result is None:
                 raise rules.Refusal(404, "NotFound", f'{kind[1]} "{name[1]}" not found')
-            return copy.deepcopy(found)
+            return copy.deepcopy(result)
 
     def all(self, kind: Kind, namespace: str | None) -> tuple[list[Object], int]:
         """In key order, with the version they are of."""
         with self.changed:
-            found = sorted(self._objects.get(kind, {}).items())
-            items = [copy.deepcopy(o) for n, o in found if namespace in {None, n[0]}]
+            results = sorted(self._objects.get(kind, {}).items())
+            items = [copy.deepcopy(o) for n, o in results if namespace in {None, n[0]}]
             return items, self.version
 
     def create(self, kind: Kind, namespace: str, body: Object) -> Object:
@@ -160,12 +160,12 @@ class Storage:
             self.history.clear()
             self.changed.notify_all()
 
-    def trim(self, kept: int) -> None:
+    def trim(self, retained: int) -> None:
         """Forget the history but for the last `kept` changes."""
         with self.changed:
-            if len(self.history) > kept:
-                self.compacted = self.history[-kept - 1].version
-                del self.history[:-kept]
+            if len(self.history) > retained:
+                self.compacted = self.history[-retained - 1].version
+                del self.history[:-retained]
 
     def since(self, kind: Kind, version: int) -> list[Change]:
         """The kind's changes after `version`. Raises the 410 Refusal."""
@@ -173,7 +173,7 @@ class Storage:
             if version < self.compacted:
                 text = f"too old resource version: {version} ({self.compacted})"
                 raise rules.Refusal(410, "Expired", text)
-            first = bisect.bisect_right(self.history, version, key=lambda one: one.version)
+            first = bisect.bisect_right(self.history, version, key=lambda change: change.version)
             return [c for c in self.history[first:] if c.kind == kind]
 
     def _uid(self) -> str:
@@ -200,9 +200,9 @@ class Storage:
         self.changed.notify_all()
 
 
-def _same(old: Object, wanted: Object) -> None:
+def _same(old: Object, expected: Object) -> None:
     for key in ("uid", "resourceVersion"):
-        value = wanted.get(key)
+        value = expected.get(key)
         if value is not None and value != old["metadata"][key]:
             text = f"the object has been modified: {key} is {old['metadata'][key]}, not {value}"
             raise rules.Refusal(409, "Conflict", text)

@@ -23,12 +23,12 @@ class Stream:
         self,
         door: http.server.BaseHTTPRequestHandler,
         shared: state.State,
-        place: target.Target,
+        position: target.Target,
         request: faults.Request,
     ) -> None:
         self._door = door
         self._state = shared
-        self._place = place
+        self._place = position
         self._request = request
         self._version = int(request.query.get("resourceVersion") or 0)
 

@@ -143,13 +143,13 @@ class FaultProxy:
         while not self.closed.is_set() and (left := self._hole_ends - _CLOCK.monotonic()) > 0:
             self.closed.wait(left)
 
-    def send(self, asked: "Handler", body: bytes) -> urllib3.BaseHTTPResponse:
+    def send(self, handler: "Handler", body: bytes) -> urllib3.BaseHTTPResponse:
         """Forward a request; the answer's body is unread."""
-        headers = forwarded(dict(asked.headers))
+        headers = forwarded(dict(handler.headers))
         if self._token:
             headers.setdefault("Authorization", f"Bearer {self._token}")
         answer = self.pool.request(
-            asked.command, self._url + asked.path, headers=headers, body=body or None,
+            handler.command, self._url + handler.path, headers=headers, body=body or None,
             preload_content=False, decode_content=False, timeout=PATIENCE,
         )  # fmt: skip
         with self._lock:

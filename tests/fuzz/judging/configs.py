@@ -11,14 +11,14 @@ def check(data: bytes) -> None:
         return
     for from_class in (False, True):
         with refusing.refusals():
-            found = decode.decode_config(parameters, "at", from_class=from_class)
-            assert from_class or not getattr(found, "crossNamespace", False)
-            again = decode.decode_config(written(found), "at", from_class=True)
-            assert again == found, (again, found)
+            decoded = decode.decode_config(parameters, "at", from_class=from_class)
+            assert from_class or not getattr(decoded, "crossNamespace", False)
+            again = decode.decode_config(written(decoded), "at", from_class=True)
+            assert again == decoded, (again, decoded)
 
 
-def written(found: v1alpha1.Document) -> dict[str, object]:
+def written(result: v1alpha1.Document) -> dict[str, object]:
     """Return it as a person would write it in our words."""
-    shown: dict[str, object] = found.model_dump(mode="json", exclude_none=True)
+    shown: dict[str, object] = result.model_dump(mode="json", exclude_none=True)
     assert shown["apiVersion"] == names.CONFIG_VERSION
     return shown

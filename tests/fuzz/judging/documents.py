@@ -31,6 +31,6 @@ def _check(data: bytes, read: _Read) -> None:
         Path(file.name).write_bytes(data)
         with refusing.refusals():
             document = yaml_files.read_document(Path(file.name), "a document")
-            found = read(dict(document), "at")
-            shown = found.model_dump(mode="json", exclude_none=True)
-            assert read(shown, "at") == found
+            base_model = read(dict(document), "at")
+            shown = base_model.model_dump(mode="json", exclude_none=True)
+            assert read(shown, "at") == base_model

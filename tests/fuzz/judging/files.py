@@ -27,33 +27,33 @@ def _record(folder: Path, written: bytes) -> None:
     path.write_bytes(written)
     records = checkpoint.Checkpoint(folder, "boot")
     with refusing.refusals():
-        found = records.read(UID)
-        if found is None:
+        result = records.read(UID)
+        if result is None:
             assert not path.exists()
             assert records.damaged_uids() == (UID,)
             return
-        assert found.uid == UID
-        found.response()
-        done = records.write_completed(found, found.facts)
+        assert result.uid == UID
+        result.response()
+        done = records.write_completed(result, result.facts)
         assert records.read(UID) == done
-        assert (done.devices, done.steps) == (found.devices, found.steps)
+        assert (done.devices, done.steps) == (result.devices, result.steps)
     assert path.exists()
 
 
 def spec(data: bytes) -> None:
-    assert all(0 <= one <= 999 for one in model.gpu_minors(data))
+    assert all(0 <= gpu_minor <= 999 for gpu_minor in model.gpu_minors(data))
     text = data.decode(errors="replace")
     with refusing.refusals():
-        found = model.parse(text, LIMITS)
-        written = model.render_canonical(found)
+        parsed = model.parse(text, LIMITS)
+        written = model.render_canonical(parsed)
         again = model.parse(written.decode(), LIMITS)
         assert model.render_canonical(again) == written
-        assert_harmless(found)
+        assert_harmless(parsed)
 
 
-def assert_harmless(found: model.Spec) -> None:
+def assert_harmless(result: model.Spec) -> None:
     """Assert the purpose of the allow-list, independently of its code."""
-    for edits in found.all_edits:
+    for edits in result.all_edits:
         for node in edits.deviceNodes:
             assert node.path.startswith("/dev/nvidia")
             assert ".." not in node.path

@@ -7,9 +7,9 @@ from tests.fuzz.judging import refusing
 
 
 def check(data: bytes) -> None:
-    for found in (data, gzip.compress(data, compresslevel=1, mtime=0)):
+    for content in (data, gzip.compress(data, compresslevel=1, mtime=0)):
         with refusing.refusals():
-            seen = observed_shapes.decode(found, "a map")
+            seen = observed_shapes.decode(content, "a map")
             packed = observed_shapes.encode(seen)
             # What a device has that is not weighed is not kept, so the bytes are compared.
             assert observed_shapes.encode(observed_shapes.decode(packed, "a map")) == packed

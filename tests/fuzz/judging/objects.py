@@ -27,10 +27,7 @@ PARSERS: Mapping[str, _Parse] = {
 
 
 def check(data: bytes) -> None:
-    """Check by the kind that it says, or by each.
-
-    The API server gives to each reader its own kind.
-    """
+    """Check by the declared kind, or by each, as the API server routes objects by their kind."""
     try:
         obj = json_decode.decode(data)
     except ValueError:
@@ -38,27 +35,27 @@ def check(data: bytes) -> None:
     if not isinstance(obj, dict):
         return
     kind = obj.get("kind")
-    wanted = PARSERS[kind] if isinstance(kind, str) and kind in PARSERS else None
-    for parse in (wanted,) if wanted is not None else PARSERS.values():
+    expected = PARSERS[kind] if isinstance(kind, str) and kind in PARSERS else None
+    for parsed in (expected,) if expected is not None else PARSERS.values():
         with refusing.refusals():
-            _same(parse(obj))
+            _same(parsed(obj))
 
 
-def _same(found: object) -> None:
+def _same(result: object) -> None:
     """Assert that a written value reads the same."""
-    match found:
+    match result:
         case slices.Slice():
-            for device in found.devices:
+            for device in result.devices:
                 shown = slices.render_device(device)
                 assert slices.render_device(slices.parse_device(shown, "")) == shown
         case claims.Claim(allocation=claims.Allocation() as made):
             _same_allocation(made)
-        case pods.Pod() if found.affinity is not None:
-            assert node_selectors.parse(node_selectors.render(found.affinity)) == found.affinity
+        case pods.Pod() if result.affinity is not None:
+            assert node_selectors.parse(node_selectors.render(result.affinity)) == result.affinity
 
 
-def _same_allocation(made: claims.Allocation) -> None:
-    shown = claims.render_allocation(made)
+def _same_allocation(allocation: claims.Allocation) -> None:
+    shown = claims.render_allocation(allocation)
     status = {"allocation": shown}
     again = claims.parse({"metadata": {"name": "one"}, "status": status}).allocation
     assert again is not None

@@ -14,12 +14,12 @@ LONGEST = 100_000
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
     """A refusal of ours is an answer, if it can be told: in an event, a condition, a gRPC error."""
-    told = ""
+    message = ""
     try:
         yield
     except errors.RationError as error:
-        told = str(error)
-    assert len(told.encode()) <= LONGEST, f"a refusal of {len(told)} characters"
+        message = str(error)
+    assert len(message.encode()) <= LONGEST, f"a refusal of {len(message)} characters"
 
 
 def json_of(data: bytes) -> Any:

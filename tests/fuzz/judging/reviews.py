@@ -34,8 +34,8 @@ def _mutate(request: admission_review.ReviewRequest) -> admission_review.ReviewR
 
 _COUNTED = metrics.Metrics(prometheus_client.CollectorRegistry())
 _ANSWERING = tuple(
-    webhook_handler.ReviewHandler(name, decide, _COUNTED, clock.FakeClock())
-    for name, decide in (
+    webhook_handler.ReviewHandler(name, decision, _COUNTED, clock.FakeClock())
+    for name, decision in (
         ("validate", lambda request: verdicts.validate(request, _World())),
         ("mutate", _mutate),
         ("gate", lambda request: verdicts.gate(request, _World())),

@@ -28,34 +28,34 @@ _NANO = 10**9
 def quantities(data: bytes) -> None:
     text = data.decode(errors="surrogateescape")
     with refusing.refusals():
-        found = resource_quantities.parse(text)
-        assert found.text == text
-        assert found.units >= Fraction(found.nanos, _NANO) > found.units - 1
-        assert found.millis >= Fraction(found.nanos * 1000, _NANO) > found.millis - 1
-        for made in (
-            resource_quantities.from_bytes(found.units),
-            resource_quantities.from_units(found.units),
+        quantity = resource_quantities.parse(text)
+        assert quantity.text == text
+        assert quantity.units >= Fraction(quantity.nanos, _NANO) > quantity.units - 1
+        assert quantity.millis >= Fraction(quantity.nanos * 1000, _NANO) > quantity.millis - 1
+        for created in (
+            resource_quantities.from_bytes(quantity.units),
+            resource_quantities.from_units(quantity.units),
         ):
-            assert resource_quantities.parse(made.text) == made
-            assert made.nanos == found.units * _NANO
-        canonical = resource_quantities.format_like(found.nanos, found)
-        assert resource_quantities.parse(canonical.text) == found
+            assert resource_quantities.parse(created.text) == created
+            assert created.nanos == quantity.units * _NANO
+        canonical = resource_quantities.format_like(quantity.nanos, quantity)
+        assert resource_quantities.parse(canonical.text) == quantity
 
 
 def selectors(data: bytes) -> None:
     text = data.decode(errors="surrogateescape")
     with refusing.refusals():
-        found = _compiled(text)
-        if isinstance(found, selector.UnusableSelector):
-            assert found.why
-            found.why.encode()
+        compiled = _compiled(text)
+        if isinstance(compiled, selector.UnusableSelector):
+            assert compiled.why
+            compiled.why.encode()
             return
         for device in (DEVICE, _BARE):
-            answer = found.matches(device)
+            answer = compiled.matches(device)
             assert isinstance(answer, bool | selector.EvaluationFailure)
             if isinstance(answer, selector.EvaluationFailure):
                 answer.why.encode()
-            assert found.matches(device) == answer
+            assert compiled.matches(device) == answer
 
 
 @functools.lru_cache(maxsize=1)

@@ -13,11 +13,11 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1000, help="how many clusters, two pods each")
     parser.add_argument("--first", type=int, default=0, help="the first one")
     parser.add_argument("--gates", default="", help="feature gates of a version, such as 1.36")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     begun = time.perf_counter()
-    with compare.scheduler(asked.gates) as talking:
-        seeds = range(asked.first, asked.first + asked.seeds)
-        filtered = compare.run(seeds, talking, asked.gates)
+    with compare.scheduler(options.gates) as talking:
+        seeds = range(options.first, options.first + options.seeds)
+        filtered = compare.run(seeds, talking, options.gates)
         scored = scores.run(seeds, talking)
     seconds = f"{time.perf_counter() - begun:.0f} s"
     sys.stdout.write(f"{filtered.text()}\n{scored.text()}\n{seconds}\n")

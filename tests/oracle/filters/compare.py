@@ -49,7 +49,11 @@ class Tally:
         lines = [f"{self.pods} pods, {self.judged} judgements of a filter about a node"]
         lines += [f"{plugin}: {self.refused[plugin]} refusals" for plugin in PLUGINS]
         lines += [f"deviation {name}: {count}" for name, count in sorted(self.excused.items())]
-        lines += [str(one) for found in [*self.bad.values()][:5] for one in found[:5]]
+        lines += [
+            str(disagreement)
+            for disagreements in [*self.bad.values()][:5]
+            for disagreement in disagreements[:5]
+        ]
         lines.append(f"disagreements: {[*self.bad]}")
         return "\n".join(lines)
 
@@ -66,8 +70,10 @@ def run(seeds: Sequence[int], talking: conversation.Conversation, emulated: str 
     tally = Tally()
     for seed in seeds:
         drawn = drawing.cluster(seed)
-        told = json.loads(talking.ask(json.dumps(ours.raw(drawn), separators=(",", ":")) + "\n"))
-        for raw, answer, mine in zip(drawn.incoming, told, ours.answers(drawn), strict=True):
+        document = json.loads(
+            talking.ask(json.dumps(ours.raw(drawn), separators=(",", ":")) + "\n")
+        )
+        for raw, answer, mine in zip(drawn.incoming, document, ours.answers(drawn), strict=True):
             theirs = answer["refused"]
             tally.pods += 1
             tally.judged += len(PLUGINS) * len(drawn.nodes)
@@ -77,11 +83,15 @@ def run(seeds: Sequence[int], talking: conversation.Conversation, emulated: str 
     return tally
 
 
-def _excuse(drawn: drawing.Cluster, raw: drawing.Raw, emulated: str, found: Disagreement) -> str:
-    name = deviations.excuse(drawn, raw, found.plugin, found.theirs, found.ours)
+def _excuse(
+    drawn: drawing.Cluster, raw: drawing.Raw, emulated: str, disagreement: Disagreement
+) -> str:
+    name = deviations.excuse(
+        drawn, raw, disagreement.plugin, disagreement.theirs, disagreement.ours
+    )
     if name or not emulated:
         return name
-    return deviations.excuse_older(found.plugin, found.theirs, found.ours)
+    return deviations.excuse_older(disagreement.plugin, disagreement.theirs, disagreement.ours)
 
 
 def _enter(
@@ -100,7 +110,9 @@ def _enter(
 
 def _differences(pod: str, theirs: ours.Refusals, mine: ours.Refusals) -> Iterator[Disagreement]:
     for plugin in sorted({*theirs, *mine}):
-        told, said = theirs.get(plugin, {}), mine.get(plugin, {})
-        for node in sorted({*told, *said}):
-            if (node in told) != (node in said):
-                yield Disagreement(pod, node, plugin, told.get(node, ""), said.get(node, ""))
+        document, annotations = theirs.get(plugin, {}), mine.get(plugin, {})
+        for node in sorted({*document, *annotations}):
+            if (node in document) != (node in annotations):
+                yield Disagreement(
+                    pod, node, plugin, document.get(node, ""), annotations.get(node, "")
+                )

@@ -33,7 +33,7 @@ def cluster(seed: int) -> Cluster:
     """The cluster of a seed."""
     draw = pieces.Draw(seed)
     names = [f"n{number}" for number in range(draw.randint(1, 6))]
-    made = Cluster(
+    created = Cluster(
         nodes=[node(draw, name) for name in names],
         namespaces=[
             {"metadata": {"name": name, "labels": labels}}
@@ -41,30 +41,30 @@ def cluster(seed: int) -> Cluster:
         ],
     )
     for number in range(draw.randint(0, 10)):
-        made.pods.append(placed(draw, f"p{number}", names))
+        created.pods.append(placed(draw, f"p{number}", names))
     for number in range(_INCOMING):
-        made.incoming.append(pod(draw, f"new{number}", names))
-    _store(draw, made, names)
-    return made
+        created.incoming.append(pod(draw, f"new{number}", names))
+    _store(draw, created, names)
+    return created
 
 
-def _store(draw: pieces.Draw, made: Cluster, names: list[str]) -> None:
+def _store(draw: pieces.Draw, created: Cluster, names: list[str]) -> None:
     """Volumes in every other cluster."""
     if draw.chance(0.5):
         return
     sizes = volumes.Sizes(draw)
-    every = [*made.pods, *made.incoming]
-    for one in every:
+    every = [*created.pods, *created.incoming]
+    for entry in every:
         if draw.chance(0.6):
-            one["spec"]["volumes"] = volumes.mounts(draw)
-    made.claims = volumes.claims(draw, sizes, names)
-    made.claims += volumes.own_claims(draw, sizes, every, names)
-    made.volumes = volumes.volumes(draw, sizes, made.claims)
-    made.classes = volumes.classes(draw)
-    made.csiDrivers = volumes.drivers(draw)
-    made.csiNodes = volumes.csi_nodes(draw, names)
-    made.capacities = volumes.capacities(draw)
-    made.attachments = volumes.attachments(draw, made.volumes, names)
+            entry["spec"]["volumes"] = volumes.mounts(draw)
+    created.claims = volumes.claims(draw, sizes, names)
+    created.claims += volumes.own_claims(draw, sizes, every, names)
+    created.volumes = volumes.volumes(draw, sizes, created.claims)
+    created.classes = volumes.classes(draw)
+    created.csiDrivers = volumes.drivers(draw)
+    created.csiNodes = volumes.csi_nodes(draw, names)
+    created.capacities = volumes.capacities(draw)
+    created.attachments = volumes.attachments(draw, created.volumes, names)
 
 
 def node(draw: pieces.Draw, name: str) -> Raw:
@@ -141,14 +141,14 @@ def pod(draw: pieces.Draw, name: str, names: list[str]) -> Raw:
 
 def placed(draw: pieces.Draw, name: str, names: list[str]) -> Raw:
     """A pod on a node, or nominated to one."""
-    made = pod(draw, name, names)
+    document = pod(draw, name, names)
     if draw.chance(0.85):
-        made["spec"]["nodeName"] = draw.choice(names)
-        made["status"]["phase"] = "Running"
+        document["spec"]["nodeName"] = draw.choice(names)
+        document["status"]["phase"] = "Running"
         if draw.chance(0.25):
-            made["status"] |= pieces.resized(draw, made["spec"])
+            document["status"] |= pieces.resized(draw, document["spec"])
     else:
-        made["status"]["nominatedNodeName"] = draw.choice(names)
+        document["status"]["nominatedNodeName"] = draw.choice(names)
     if draw.chance(0.12):
-        made["metadata"]["deletionTimestamp"] = "2026-11-21T09:00:00Z"
-    return made
+        document["metadata"]["deletionTimestamp"] = "2026-11-21T09:00:00Z"
+    return document

@@ -32,32 +32,32 @@ _Judge = Callable[[nodes.Node], str]
 
 def shown(drawn: drawing.Cluster) -> cluster_state.ClusterState:
     """The picture of a raw cluster."""
-    made = cluster_state.ClusterState(names.DRIVER)
+    state = cluster_state.ClusterState(names.DRIVER)
     for space in map(namespaces.parse, drawn.namespaces):
-        made.set_namespace(space.name, space)
+        state.set_namespace(space.name, space)
     for node in map(nodes.parse, drawn.nodes):
-        made.set_node(node.name, node)
+        state.set_node(node.name, node)
     for pod in map(pods.parse, drawn.pods):
-        made.set_pod(pod.key, pod)
-    _store(made, drawn)
-    return made
+        state.set_pod(pod.key, pod)
+    _store(state, drawn)
+    return state
 
 
-def _store(made: cluster_state.ClusterState, drawn: drawing.Cluster) -> None:
+def _store(state: cluster_state.ClusterState, drawn: drawing.Cluster) -> None:
     for claim in map(volumes.parse_claim, drawn.claims):
-        made.set_volume_claim(ids.Key(f"{claim.namespace}/{claim.name}"), claim)
+        state.set_volume_claim(ids.Key(f"{claim.namespace}/{claim.name}"), claim)
     for volume in map(volumes.parse_volume, drawn.volumes):
-        made.set_volume(volume.name, volume)
-    for known in map(storage.parse_class, drawn.classes):
-        made.set_storage_class(known.name, known)
+        state.set_volume(volume.name, volume)
+    for storage_class in map(storage.parse_class, drawn.classes):
+        state.set_storage_class(storage_class.name, storage_class)
     for node in map(storage.parse_node, drawn.csiNodes):
-        made.set_csi_node(node.name, node)
+        state.set_csi_node(node.name, node)
     for driver in map(storage.parse_driver, drawn.csiDrivers):
-        made.set_csi_driver(driver.name, driver)
+        state.set_csi_driver(driver.name, driver)
     for capacity in map(storage.parse_capacity, drawn.capacities):
-        made.set_storage_capacity(capacity.key, capacity)
+        state.set_storage_capacity(capacity.key, capacity)
     for attachment in map(storage.parse_attachment, drawn.attachments):
-        made.set_attachment(attachment.name, attachment)
+        state.set_attachment(attachment.name, attachment)
 
 
 def answers(drawn: drawing.Cluster) -> Sequence[Refusals]:
@@ -67,13 +67,13 @@ def answers(drawn: drawing.Cluster) -> Sequence[Refusals]:
 
 
 def _answer(view: snapshot.Snapshot, pod: pods.Pod) -> Refusals:
-    found: dict[str, dict[str, str]] = {}
+    result: dict[str, dict[str, str]] = {}
     for plugin, judge in _judges(view, pod).items():
         for name, node in view.nodes.items():
-            told = judge(node)
-            if told:
-                found.setdefault(plugin, {})[name] = told
-    return found
+            message = judge(node)
+            if message:
+                result.setdefault(plugin, {})[name] = message
+    return result
 
 
 def _judges(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
@@ -115,11 +115,11 @@ def _of_volumes(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
 
 
 def _beyond(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
-    asked = domain_filters.prefilter(view, allocator_types.Workload(pod, ()))
-    if asked is None:
+    filter_state = domain_filters.prefilter(view, allocator_types.Workload(pod, ()))
+    if filter_state is None:
         return {}
-    spread = replace(asked, affinity=None, claim_in_use="")
-    affinity = replace(asked, spread=None, claim_in_use="")
+    spread = replace(filter_state, affinity=None, claim_in_use="")
+    affinity = replace(filter_state, spread=None, claim_in_use="")
     return {
         "PodTopologySpread": lambda node: _words(spread.rejection(node)),
         "InterPodAffinity": lambda node: _words(affinity.rejection(node)),
@@ -133,12 +133,20 @@ def _words(refusal: allocator_types.NodeRejection | None) -> str:
 def facade(drawn: drawing.Cluster) -> Sequence[Mapping[str, str]]:
     """Return for each pod to place, by node, the first rejection of all our filters."""
     view = shown(drawn)
-    found = []
+    results = []
     for raw in drawn.incoming:
-        asked = allocator_types.Workload(pods.parse(raw), ())
-        told = {name: filters.rejection(view, node, asked) for name, node in view.nodes.items()}
-        found.append({str(name): _words(one) for name, one in told.items() if one is not None})
-    return found
+        workload = allocator_types.Workload(pods.parse(raw), ())
+        node_rejections = {
+            name: filters.rejection(view, node, workload) for name, node in view.nodes.items()
+        }
+        results.append(
+            {
+                str(name): _words(node_rejection)
+                for name, node_rejection in node_rejections.items()
+                if node_rejection is not None
+            }
+        )
+    return results
 
 
 def raw(drawn: drawing.Cluster) -> dict[str, Any]:

@@ -30,12 +30,12 @@ class Draw(random.Random):
 
 
 def labels(draw: Draw) -> dict[str, str]:
-    found = {}
+    result = {}
     if draw.chance(0.9):
-        found["app"] = draw.choice(APPS)
+        result["app"] = draw.choice(APPS)
     if draw.chance(0.4):
-        found["tier"] = draw.choice(TIERS)
-    return found
+        result["tier"] = draw.choice(TIERS)
+    return result
 
 
 def selector(draw: Draw) -> Raw | None:
@@ -43,50 +43,52 @@ def selector(draw: Draw) -> Raw | None:
         return None
     if draw.chance(0.07):
         return {}
-    made: Raw = {}
+    document: Raw = {}
     if draw.chance(0.7):
-        made["matchLabels"] = {"app": draw.choice(APPS)}
-    if draw.chance(0.4) or not made:
-        made["matchExpressions"] = [expression(draw, ("app", "tier"), (*APPS, *TIERS))]
-    return made
+        document["matchLabels"] = {"app": draw.choice(APPS)}
+    if draw.chance(0.4) or not document:
+        document["matchExpressions"] = [expression(draw, ("app", "tier"), (*APPS, *TIERS))]
+    return document
 
 
 def expression(draw: Draw, keys: Sequence[str], values: Sequence[str]) -> Raw:
     operator = draw.choice(("In", "NotIn", "Exists", "DoesNotExist"))
-    made: Raw = {"key": draw.choice(keys), "operator": operator}
+    document: Raw = {"key": draw.choice(keys), "operator": operator}
     if operator in {"In", "NotIn"}:
-        made["values"] = draw.some(values, 3) or [values[0]]
-    return made
+        document["values"] = draw.some(values, 3) or [values[0]]
+    return document
 
 
 def term(draw: Draw) -> Raw:
     """A v1.PodAffinityTerm."""
-    made: Raw = {"topologyKey": draw.choice(KEYS)}
+    document: Raw = {"topologyKey": draw.choice(KEYS)}
     chosen = selector(draw)
     if chosen is not None:
-        made["labelSelector"] = chosen
+        document["labelSelector"] = chosen
     if draw.chance(0.25):
-        made["namespaces"] = draw.some([*NAMESPACES, LOST], 2)
+        document["namespaces"] = draw.some([*NAMESPACES, LOST], 2)
     if draw.chance(0.25):
         spaces: list[Raw] = [
             {},
             {"matchLabels": {"team": "x"}},
             {"matchExpressions": [expression(draw, ("team", "tier"), ("x", "y", "1"))]},
         ]
-        made["namespaceSelector"] = draw.choice(spaces)
-    return made
+        document["namespaceSelector"] = draw.choice(spaces)
+    return document
 
 
 def node_term(draw: Draw, names: Sequence[str]) -> Raw:
     """A v1.NodeSelectorTerm; now and then an empty one."""
-    made: Raw = {}
+    document: Raw = {}
     if draw.chance(0.8):
-        made["matchExpressions"] = [node_expression(draw, names) for _ in range(draw.randint(1, 2))]
+        document["matchExpressions"] = [
+            node_expression(draw, names) for _ in range(draw.randint(1, 2))
+        ]
     if draw.chance(0.2):
         operator = draw.choice(("In", "NotIn"))
         values = [draw.choice(names)]
-        made["matchFields"] = [{"key": "metadata.name", "operator": operator, "values": values}]
-    return made
+        document["matchFields"] = [{"key": "metadata.name", "operator": operator, "values": values}]
+    return document
 
 
 def node_expression(draw: Draw, names: Sequence[str]) -> Raw:
@@ -97,37 +99,39 @@ def node_expression(draw: Draw, names: Sequence[str]) -> Raw:
 
 
 def affinity(draw: Draw, names: Sequence[str]) -> Raw:
-    made: Raw = {}
+    document: Raw = {}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     if draw.chance(0.25):
-        made["podAffinity"] = {required: [term(draw) for _ in range(draw.choice((1, 1, 2)))]}
+        document["podAffinity"] = {required: [term(draw) for _ in range(draw.choice((1, 1, 2)))]}
     if draw.chance(0.35):
-        made["podAntiAffinity"] = {required: [term(draw) for _ in range(draw.choice((1, 1, 2)))]}
+        document["podAntiAffinity"] = {
+            required: [term(draw) for _ in range(draw.choice((1, 1, 2)))]
+        }
     if draw.chance(0.2):
         terms = [node_term(draw, names) for _ in range(draw.choice((1, 1, 2)))]
-        made["nodeAffinity"] = {required: {"nodeSelectorTerms": terms}}
-    return made
+        document["nodeAffinity"] = {required: {"nodeSelectorTerms": terms}}
+    return document
 
 
 def constraint(draw: Draw) -> Raw:
     """A v1.TopologySpreadConstraint."""
     anyway = draw.chance(0.15)
-    made: Raw = {
+    document: Raw = {
         "maxSkew": draw.choice((1, 1, 2, 3)),
         "topologyKey": draw.choice(KEYS),
         "whenUnsatisfiable": "ScheduleAnyway" if anyway else "DoNotSchedule",
     }
     chosen = selector(draw)
     if chosen is not None:
-        made["labelSelector"] = chosen
+        document["labelSelector"] = chosen
     if draw.chance(0.25) and not anyway:
-        made["minDomains"] = draw.randint(1, 4)
+        document["minDomains"] = draw.randint(1, 4)
     if draw.chance(0.3) and chosen is not None:
-        made["matchLabelKeys"] = draw.some(("app", "tier", "none"), 2)
+        document["matchLabelKeys"] = draw.some(("app", "tier", "none"), 2)
     for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
         if draw.chance(0.4):
-            made[policy] = draw.choice(("Honor", "Ignore"))
-    return made
+            document[policy] = draw.choice(("Honor", "Ignore"))
+    return document
 
 
 def taint(draw: Draw) -> Raw:
@@ -139,16 +143,16 @@ def toleration(draw: Draw) -> Raw:
     if draw.chance(0.1):
         return {"operator": "Exists"}
     key = draw.choice(("down", "team", "node.kubernetes.io/unschedulable"))
-    made: Raw = {"key": key}
+    document: Raw = {"key": key}
     if draw.chance(0.5):
-        made["operator"] = "Exists"
+        document["operator"] = "Exists"
     else:
-        made["value"] = draw.choice(("", "x"))
+        document["value"] = draw.choice(("", "x"))
         if draw.chance(0.3):
-            made["operator"] = draw.choice(("Equal", "Gt", "Lt"))
+            document["operator"] = draw.choice(("Equal", "Gt", "Lt"))
     if draw.chance(0.6):
-        made["effect"] = draw.choice(("NoSchedule", "NoExecute", "PreferNoSchedule"))
-    return made
+        document["effect"] = draw.choice(("NoSchedule", "NoExecute", "PreferNoSchedule"))
+    return document
 
 
 _AMOUNTS = {
@@ -166,28 +170,28 @@ def amounts(draw: Draw, part: float = 0.5, names: Sequence[str] = tuple(_AMOUNTS
 
 
 def containers(draw: Draw, kind: str, most: int) -> list[Raw]:
-    made = []
+    created = []
     for number in range(draw.randint(0 if kind == "init" else 1, most)):
-        one: Raw = {"name": f"{kind}-{number}", "image": "none"}
+        entry: Raw = {"name": f"{kind}-{number}", "image": "none"}
         if draw.chance(0.7):
-            one["resources"] = {"requests": amounts(draw, 0.35)}
+            entry["resources"] = {"requests": amounts(draw, 0.35)}
         if kind == "init" and draw.chance(0.4):
-            one["restartPolicy"] = "Always"
+            entry["restartPolicy"] = "Always"
         if draw.chance(0.15):
-            one["ports"] = [port(draw)]
-        made.append(one)
-    return made
+            entry["ports"] = [port(draw)]
+        created.append(entry)
+    return created
 
 
 def port(draw: Draw) -> Raw:
-    made: Raw = {"containerPort": 80}
+    document: Raw = {"containerPort": 80}
     if draw.chance(0.9):
-        made["hostPort"] = draw.choice((80, 443))
+        document["hostPort"] = draw.choice((80, 443))
     if draw.chance(0.3):
-        made["protocol"] = draw.choice(("TCP", "UDP"))
+        document["protocol"] = draw.choice(("TCP", "UDP"))
     if draw.chance(0.5):
-        made["hostIP"] = draw.choice(("10.0.0.1", "10.0.0.2", "0.0.0.0", "::", ""))  # noqa: S104
-    return made
+        document["hostIP"] = draw.choice(("10.0.0.1", "10.0.0.2", "0.0.0.0", "::", ""))  # noqa: S104
+    return document
 
 
 _STATUSES = {"containerStatuses": "containers", "initContainerStatuses": "initContainers"}
@@ -195,10 +199,10 @@ _STATUSES = {"containerStatuses": "containers", "initContainerStatuses": "initCo
 
 def resized(draw: Draw, spec: Raw) -> Raw:
     """The status of a pod that was resized in place, or is about to be."""
-    made: Raw = {}
+    document: Raw = {}
     if draw.chance(0.3):
         reason = draw.choice(("Infeasible", "Deferred"))
-        made["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": reason}]
+        document["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": reason}]
     for key, kind in _STATUSES.items():
         statuses = []
         for container in spec.get(kind, ()):
@@ -208,9 +212,9 @@ def resized(draw: Draw, spec: Raw) -> Raw:
             if draw.chance(0.5):
                 status["resources"] = {"requests": amounts(draw, 0.4, ("cpu", "memory"))}
             statuses.append(status)
-        made[key] = statuses
+        document[key] = statuses
     if draw.chance(0.3):
-        made["resources"] = {"requests": amounts(draw, 0.5, ("cpu", "memory"))}
+        document["resources"] = {"requests": amounts(draw, 0.5, ("cpu", "memory"))}
         if draw.chance(0.7):
-            made["allocatedResources"] = amounts(draw, 0.5, ("cpu", "memory"))
-    return made
+            document["allocatedResources"] = amounts(draw, 0.5, ("cpu", "memory"))
+    return document

@@ -55,9 +55,9 @@ def run(seeds: Sequence[int], talking: conversation.Conversation) -> Tally:
     tally = Tally()
     for seed in seeds:
         drawn = wishes.cluster(seed)
-        asked = json.dumps(ours.raw(drawn), separators=(",", ":"))
+        text = json.dumps(ours.raw(drawn), separators=(",", ":"))
         view = ours.shown(drawn)
-        for raw, answer in zip(drawn.incoming, json.loads(talking.ask(f"{asked}\n")), strict=True):
+        for raw, answer in zip(drawn.incoming, json.loads(talking.ask(f"{text}\n")), strict=True):
             refused = {node for reasons in answer["refused"].values() for node in reasons}
             names = [name for name in view.nodes if name not in refused]
             if len(names) > 1:
@@ -74,8 +74,8 @@ def _compare(
     plugins: Mapping[str, Scores],
 ) -> None:
     theirs = {name: sum(scores[name] for scores in plugins.values()) for name in names}
-    wanted = node_score.pod_preferences(view, allocator_types.Workload(pod, ()))
-    mine = dict.fromkeys(names, 0) if wanted is None else wanted.scores(names)
+    pod_preferences = node_score.pod_preferences(view, allocator_types.Workload(pod, ()))
+    mine = dict.fromkeys(names, 0) if pod_preferences is None else pod_preferences.scores(names)
     tally.pods += 1
     tally.nodes += len(names)
     telling = (name for name, scores in plugins.items() if len({*scores.values()}) > 1)

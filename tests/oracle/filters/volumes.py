@@ -32,17 +32,17 @@ class Sizes:
 
 def mounts(draw: pieces.Draw) -> list[Raw]:
     """`spec.volumes` of a pod."""
-    made: list[Raw] = []
+    created: list[Raw] = []
     for number in draw.sample(range(_CLAIMS + 1), draw.choice((1, 1, 2, 3))):
         if number == _CLAIMS and draw.chance(0.5):
             continue
         source = {"claimName": f"c{number}"}
-        made.append({"name": f"v{number}", "persistentVolumeClaim": source})
+        created.append({"name": f"v{number}", "persistentVolumeClaim": source})
     if draw.chance(0.2):
-        made.append({"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}})
+        created.append({"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}})
     if draw.chance(0.3):
-        made.append({"name": "disk", **disk(draw)})
-    return made or [{"name": "tmp", "emptyDir": {}}]
+        created.append({"name": "disk", **disk(draw)})
+    return created or [{"name": "tmp", "emptyDir": {}}]
 
 
 def disk(draw: pieces.Draw) -> Raw:
@@ -65,13 +65,13 @@ def disk(draw: pieces.Draw) -> Raw:
 
 def claims(draw: pieces.Draw, sizes: Sizes, nodes: Sequence[str]) -> list[Raw]:
     """Return claims with the same names in every namespace; the first ones are mostly bound."""
-    made = []
+    created = []
     for space in _SPACES:
         for number in range(_CLAIMS):
-            made.append(claim(draw, sizes, space, f"c{number}", nodes))
+            created.append(claim(draw, sizes, space, f"c{number}", nodes))
             if draw.chance(0.5):
-                _bind(draw, made[-1], f"{space}-{number}")
-    return made
+                _bind(draw, created[-1], f"{space}-{number}")
+    return created
 
 
 def claim(draw: pieces.Draw, sizes: Sizes, space: str, name: str, nodes: Sequence[str]) -> Raw:
@@ -109,35 +109,35 @@ def own_claims(
     draw: pieces.Draw, sizes: Sizes, pods: Sequence[Raw], nodes: Sequence[str]
 ) -> list[Raw]:
     """Claims of generic ephemeral volumes; of a pod to place it may be another's."""
-    made = []
+    created = []
     for pod in pods:
         if not any("ephemeral" in volume for volume in pod["spec"].get("volumes", ())):
             continue
         meta = pod["metadata"]
-        one = claim(draw, sizes, meta["namespace"], f"{meta['name']}-own", nodes)
+        entry = claim(draw, sizes, meta["namespace"], f"{meta['name']}-own", nodes)
         placed = "nodeName" in pod["spec"] or "nominatedNodeName" in pod["status"]
         owner = meta["uid"] if placed or draw.chance(0.9) else "another"
         reference = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": owner}
-        one["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
-        made.append(one)
-    return made
+        entry["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
+        created.append(entry)
+    return created
 
 
 def volumes(draw: pieces.Draw, sizes: Sizes, bound: Sequence[Raw]) -> list[Raw]:
     """Return those that claims are bound to, but for some, and a few that are free."""
-    names = [one["spec"]["volumeName"] for one in bound if "volumeName" in one["spec"]]
-    made = [volume(draw, sizes, name) for name in names if draw.chance(0.95)]
-    unbound = [one for one in bound if "volumeName" not in one["spec"]]
+    names = [obj["spec"]["volumeName"] for obj in bound if "volumeName" in obj["spec"]]
+    created = [volume(draw, sizes, name) for name in names if draw.chance(0.95)]
+    unbound = [obj for obj in bound if "volumeName" not in obj["spec"]]
     for number in range(draw.randint(0, 5)):
-        one = volume(draw, sizes, f"free-{number}")
-        one["status"]["phase"] = "Available" if draw.chance(0.85) else "Released"
+        entry = volume(draw, sizes, f"free-{number}")
+        entry["status"]["phase"] = "Available" if draw.chance(0.85) else "Released"
         if unbound and draw.chance(0.2):
             meta = unbound.pop(draw.randrange(len(unbound)))["metadata"]
             uid = draw.choice((meta["uid"], "", "another"))
             reference = {"name": meta["name"], "namespace": meta["namespace"]}
-            one["spec"]["claimRef"] = {**reference, **({"uid": uid} if uid else {})}
-        made.append(one)
-    return made
+            entry["spec"]["claimRef"] = {**reference, **({"uid": uid} if uid else {})}
+        created.append(entry)
+    return created
 
 
 def volume(draw: pieces.Draw, sizes: Sizes, name: str) -> Raw:
@@ -180,10 +180,10 @@ def classes(draw: pieces.Draw) -> list[Raw]:
     if draw.chance(0.03):
         return []
     makers = {"wait": "a.csi", "now": "b.csi", "hand": "kubernetes.io/no-provisioner"}
-    made = []
+    created = []
     for name, provisioner in makers.items():
         mode = "Immediate" if name == "now" else "WaitForFirstConsumer"
-        one: Raw = {
+        entry: Raw = {
             "metadata": {"name": name},
             "provisioner": provisioner,
             "volumeBindingMode": mode,
@@ -191,9 +191,9 @@ def classes(draw: pieces.Draw) -> list[Raw]:
         if draw.chance(0.3):
             values = draw.some(("east", "west", "north"), 2) or ["east"]
             expression = {"key": pieces.ZONE, "values": values}
-            one["allowedTopologies"] = [{"matchLabelExpressions": [expression]}]
-        made.append(one)
-    return made
+            entry["allowedTopologies"] = [{"matchLabelExpressions": [expression]}]
+        created.append(entry)
+    return created
 
 
 def drivers(draw: pieces.Draw) -> list[Raw]:
@@ -213,12 +213,12 @@ def drivers(draw: pieces.Draw) -> list[Raw]:
 
 def csi_nodes(draw: pieces.Draw, nodes: Sequence[str]) -> list[Raw]:
     """Return what drivers say of nodes; of some nothing."""
-    made = []
+    created = []
     for name in nodes:
         entries = [_csi_driver(draw, name, driver) for driver in _DRIVERS if draw.chance(0.7)]
         if draw.chance(0.8):
-            made.append({"metadata": {"name": name}, "spec": {"drivers": entries}})
-    return made
+            created.append({"metadata": {"name": name}, "spec": {"drivers": entries}})
+    return created
 
 
 def _csi_driver(draw: pieces.Draw, node: str, driver: str) -> Raw:
@@ -231,9 +231,9 @@ def _csi_driver(draw: pieces.Draw, node: str, driver: str) -> Raw:
 
 def capacities(draw: pieces.Draw) -> list[Raw]:
     """CSIStorageCapacities."""
-    made = []
+    created = []
     for number in range(draw.randint(0, 3)):
-        one: Raw = {
+        entry: Raw = {
             "metadata": {"name": f"k{number}", "namespace": "red"},
             "storageClassName": draw.choice(_CLASSES),
         }
@@ -243,24 +243,24 @@ def capacities(draw: pieces.Draw) -> list[Raw]:
                 {"matchLabels": {pieces.ZONE: "east"}},
                 {"matchLabels": {pieces.HOST: "n0"}},
             )
-            one["nodeTopology"] = draw.choice(topologies)
+            entry["nodeTopology"] = draw.choice(topologies)
         if draw.chance(0.8):
-            one["capacity"] = draw.choice(("10Mi", "2000Mi", "1Ti"))
+            entry["capacity"] = draw.choice(("10Mi", "2000Mi", "1Ti"))
         if draw.chance(0.3):
-            one["maximumVolumeSize"] = draw.choice(("10Mi", "1000Mi"))
-        made.append(one)
-    return made
+            entry["maximumVolumeSize"] = draw.choice(("10Mi", "1000Mi"))
+        created.append(entry)
+    return created
 
 
-def attachments(draw: pieces.Draw, found: Sequence[Raw], nodes: Sequence[str]) -> list[Raw]:
+def attachments(draw: pieces.Draw, results: Sequence[Raw], nodes: Sequence[str]) -> list[Raw]:
     """VolumeAttachments of volumes that are there, mostly."""
-    made = []
+    created = []
     for number in range(draw.randint(0, 4)):
-        names = [one["metadata"]["name"] for one in found] or ["gone"]
+        names = [result["metadata"]["name"] for result in results] or ["gone"]
         spec = {
             "attacher": draw.choice(_DRIVERS),
             "nodeName": draw.choice(nodes),
             "source": {"persistentVolumeName": draw.choice(names)},
         }
-        made.append({"metadata": {"name": f"a{number}"}, "spec": spec})
-    return made
+        created.append({"metadata": {"name": f"a{number}"}, "spec": spec})
+    return created

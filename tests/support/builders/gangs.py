@@ -25,52 +25,52 @@ def node(
 ) -> nodes.Node:
     """A node with the labels of its levels."""
     raw = objects.a_node(name)
-    found = {BLOCK: block, RACK: rack}
-    raw["metadata"]["labels"] |= {key: value for key, value in found.items() if value is not None}
+    result = {BLOCK: block, RACK: rack}
+    raw["metadata"]["labels"] |= {key: value for key, value in result.items() if value is not None}
     raw["status"]["allocatable"]["cpu"] = cpu
     return nodes.parse(raw)
 
 
 def world(
-    sizes: Mapping[str, int], there: Sequence[nodes.Node], *taken: claims.Claim
+    sizes: Mapping[str, int], existing: Sequence[nodes.Node], *taken: claims.Claim
 ) -> cluster_state.ClusterState:
     """Nodes, of which those in `sizes` have so many GPUs."""
-    made = cluster_state.build(
+    state = cluster_state.build(
         names.DRIVER,
         snapshots.caches(
-            there, [objects.a_parsed_slice(one, count) for one, count in sizes.items()], taken
+            existing, [objects.a_parsed_slice(key, count) for key, count in sizes.items()], taken
         ),
     )
-    assert isinstance(made, cluster_state.ClusterState)
-    return made
+    assert isinstance(state, cluster_state.ClusterState)
+    return state
 
 
 def racks(
     sizes: Sequence[Sequence[Sequence[int]]], *taken: claims.Claim
 ) -> cluster_state.ClusterState:
     """Blocks of racks of nodes with so many GPUs: `node-<block>-<rack>-<number>`."""
-    found = {
+    result = {
         f"node-{b}-{r}-{n}": (node(f"node-{b}-{r}-{n}", f"b{b}", f"r{r}"), count)
         for b, block in enumerate(sizes)
         for r, rack in enumerate(block)
         for n, count in enumerate(rack)
     }
-    there = [one for one, _ in found.values()]
-    return world({name: count for name, (_, count) in found.items()}, there, *taken)
+    existing = [item for item, _ in result.values()]
+    return world({name: count for name, (_, count) in result.items()}, existing, *taken)
 
 
 def member(name: str, gpus: int = 1, cpu: str = "1", **spec: Any) -> allocator_types.Workload:
     """A pod with one claim, or with none."""
-    found = [objects.claim(f"{name}-gpu", objects.a_request(count=gpus))] if gpus else []
-    entries = [{"name": "gpu", "resourceClaimName": one.name} for one in found]
+    results = [objects.claim(f"{name}-gpu", objects.a_request(count=gpus))] if gpus else []
+    entries = [{"name": "gpu", "resourceClaimName": result.name} for result in results]
     asking = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
     pod = objects.pod(name, resourceClaims=entries, containers=asking, **spec)
-    return allocator_types.Workload(pod, tuple(found))
+    return allocator_types.Workload(pod, tuple(results))
 
 
 def alike(count: int, gpus: int = 1) -> list[allocator_types.Workload]:
     """Return members that differ only by name."""
-    return [member(f"worker-{at:03}", gpus) for at in range(count)]
+    return [member(f"worker-{index:03}", gpus) for index in range(count)]
 
 
 def place(
@@ -79,8 +79,8 @@ def place(
     required: str | None = None,
     preferred: str | None = None,
 ) -> Answer:
-    asked = topology.Topology(LEVELS, required, preferred)
-    return gang_placement.place_gang(pods, view, asked, snapshots.DECIDING)
+    request = topology.Topology(LEVELS, required, preferred)
+    return gang_placement.place_gang(pods, view, request, snapshots.DECIDING)
 
 
 def seated(answer: Answer) -> gang_types.GangPlacement:
@@ -95,10 +95,10 @@ def unseated(answer: Answer) -> gang_types.GangUnschedulable:
 
 def where(answer: Answer) -> dict[str, int]:
     """Return how many members are on each node."""
-    return dict(Counter(str(one.node) for one in seated(answer).placements))
+    return dict(Counter(str(placement.node) for placement in seated(answer).placements))
 
 
 def domains(view: snapshot.Snapshot, answer: Answer, depth: int) -> set[tuple[str, ...]]:
     """The domains, so many levels deep, that the members are in."""
-    found = [view.nodes[ids.NodeName(name)].labels for name in where(answer)]
-    return {tuple(labels[key] for key in LEVELS[:depth]) for labels in found}
+    labels = [view.nodes[ids.NodeName(name)].labels for name in where(answer)]
+    return {tuple(labels[key] for key in LEVELS[:depth]) for labels in labels}

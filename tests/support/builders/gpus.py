@@ -29,5 +29,5 @@ def a_gpu(*instances: mig.Instance, enabled: bool = False, resetless: bool = Tru
 
 
 def an_instance(profile: mig.Profile, start: int, uuid: str | None = "MIG-1") -> mig.Instance:
-    at = next(at for at in profile.placements if at.start == start)
-    return mig.Instance(7, profile.id, at, 0, ids.MigUuid(uuid) if uuid else None)
+    placement = next(position for position in profile.placements if position.start == start)
+    return mig.Instance(7, profile.id, placement, 0, ids.MigUuid(uuid) if uuid else None)

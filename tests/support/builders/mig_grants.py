@@ -33,5 +33,7 @@ def a_gpu(uuid: str = "GPU-1", *, enabled: bool = False) -> model.Gpu:
 def a_part(
     profile: mig.Profile, start: int, gpu: str = "GPU-1", *, enabled: bool = False
 ) -> steps.Grant:
-    at = next(one for one in profile.placements if one.start == start)
-    return steps.Grant("gpu", "node-1", faces.MigFace(a_gpu(gpu, enabled=enabled), profile, at))
+    placement = next(placement for placement in profile.placements if placement.start == start)
+    return steps.Grant(
+        "gpu", "node-1", faces.MigFace(a_gpu(gpu, enabled=enabled), profile, placement)
+    )

@@ -8,10 +8,10 @@ H100 = base.GpuModel(
     "H100",
     80 * GIB,
     (
-        *(base.MigPlacement("1g.10gb", 1 << at, 10 * GIB) for at in range(7)),
-        *(base.MigPlacement("1g.20gb", 0b11 << at, 20 * GIB) for at in (0, 2, 4, 6)),
-        *(base.MigPlacement("2g.20gb", 0b11 << at, 20 * GIB) for at in (0, 2, 4)),
-        *(base.MigPlacement("3g.40gb", 0b1111 << at, 40 * GIB) for at in (0, 4)),
+        *(base.MigPlacement("1g.10gb", 1 << index, 10 * GIB) for index in range(7)),
+        *(base.MigPlacement("1g.20gb", 0b11 << entry, 20 * GIB) for entry in (0, 2, 4, 6)),
+        *(base.MigPlacement("2g.20gb", 0b11 << entry, 20 * GIB) for entry in (0, 2, 4)),
+        *(base.MigPlacement("3g.40gb", 0b1111 << entry, 40 * GIB) for entry in (0, 4)),
         base.MigPlacement("4g.40gb", 0b1111, 40 * GIB),
         base.MigPlacement("7g.80gb", 0b11111111, 80 * GIB),
     ),
@@ -49,8 +49,8 @@ def room(
 
 def whole(*places: int) -> tuple[base.Usage, ...]:
     """All of some cards."""
-    return tuple(base.Usage(place, base.WHOLE) for place in places)
+    return tuple(base.Usage(index, base.WHOLE) for index in places)
 
 
-def candidate(before: base.NodeCapacity, *taken: base.Usage, cpu: int = 0) -> base.Candidate:
-    return base.Candidate(ids.NodeName("node-a"), before, before.without(taken, cpu), taken)
+def candidate(previous: base.NodeCapacity, *taken: base.Usage, cpu: int = 0) -> base.Candidate:
+    return base.Candidate(ids.NodeName("node-a"), previous, previous.without(taken, cpu), taken)

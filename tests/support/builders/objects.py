@@ -20,8 +20,8 @@ def uid_of(name: str) -> str:
 
 
 def meta(name: str, namespace: str | None = "default", **more: Any) -> Raw:
-    found: Raw = {"name": name, "uid": uid_of(name), "resourceVersion": "1", **more}
-    return found if namespace is None else {**found, "namespace": namespace}
+    result: Raw = {"name": name, "uid": uid_of(name), "resourceVersion": "1", **more}
+    return result if namespace is None else {**result, "namespace": namespace}
 
 
 def a_node(name: str = "node-a", **spec: Any) -> Raw:
@@ -70,21 +70,23 @@ def a_share_device(name: str, sharing: str = names.SHARING_TIME_SLICING, **more:
     """A GPU that several claims may have: 80Gi in steps of 1Gi, a tenth of it by default."""
     policy = {"default": "8Gi", "validRange": {"min": "1Gi", "max": "80Gi", "step": "1Gi"}}
     memory = {"memory": {"value": "80Gi", "requestPolicy": policy}}
-    found = a_device(name, allowMultipleAllocations=True, capacity=memory, **more)
-    return with_values(found, type=names.TYPE_SHARE, sharing=sharing)
+    device = a_device(name, allowMultipleAllocations=True, capacity=memory, **more)
+    return with_values(device, type=names.TYPE_SHARE, sharing=sharing)
 
 
 def a_slice(
     node: str = "node-a", devices: int | list[Raw] = 8, driver: str = names.DRIVER, **pool: Any
 ) -> Raw:
-    found = devices if isinstance(devices, list) else [a_device(f"gpu-{i}") for i in range(devices)]
+    results = (
+        devices if isinstance(devices, list) else [a_device(f"gpu-{i}") for i in range(devices)]
+    )
     return {
         "metadata": meta(f"{node}-{driver}-{pool.pop('part', 0):05d}", None),
         "spec": {
             "driver": driver,
             "nodeName": node,
             "pool": {"name": node, "generation": 1, "resourceSliceCount": 1, **pool},
-            "devices": found,
+            "devices": results,
         },
     }
 
@@ -95,18 +97,18 @@ def counting(
     """A node's pool with counter sets: the slice of the sets, and that of the devices."""
     shared = a_slice(node, [], resourceSliceCount=2)
     shared["spec"]["sharedCounters"] = [
-        {"name": name, "counters": {key: {"value": amount} for key, amount in found.items()}}
-        for name, found in sets.items()
+        {"name": name, "counters": {key: {"value": amount} for key, amount in set_.items()}}
+        for name, set_ in sets.items()
     ]
     return [shared, a_slice(node, devices, resourceSliceCount=2, part=1)]
 
 
 def a_far_slice(devices: int | list[Raw], pool: str = "fabric", **reach: Any) -> Raw:
     """A slice of devices that are not local to one node; `reach` says where they are used."""
-    found = a_slice(pool, devices)
-    del found["spec"]["nodeName"]
-    found["spec"] |= reach or {"allNodes": True}
-    return found
+    result = a_slice(pool, devices)
+    del result["spec"]["nodeName"]
+    result["spec"] |= reach or {"allNodes": True}
+    return result
 
 
 def a_class(name: str = names.CLASS_GPU, expression: str = GPU_SELECTOR, **spec: Any) -> Raw:
@@ -178,9 +180,9 @@ def allocated(node: str = "node-a", *devices: str | Raw, reserved: Any = (), **m
             "request": "gpu",
             "driver": names.DRIVER,
             "pool": node,
-            **({"device": one} if isinstance(one, str) else one),
+            **({"device": device} if isinstance(device, str) else device),
         }
-        for one in devices
+        for device in devices
     ]
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     allocation = {
@@ -192,12 +194,12 @@ def allocated(node: str = "node-a", *devices: str | Raw, reserved: Any = (), **m
 
 
 def a_pod(name: str = "pod", *claim_names: str, status: Any = None, **spec: Any) -> Raw:
-    found = claim_names or ("claim",)
+    texts = claim_names or ("claim",)
     return {
         "metadata": meta(name, creationTimestamp="2026-11-21T09:00:00Z"),
         "spec": {
             "containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}],
-            "resourceClaims": [{"name": one, "resourceClaimName": one} for one in found],
+            "resourceClaims": [{"name": text, "resourceClaimName": text} for text in texts],
             **spec,
         },
         "status": {"phase": "Pending", **(status or {})},
@@ -253,5 +255,5 @@ def a_parsed_slice(node_name: str = "node-a", devices: int | list[Raw] = 8) -> s
 
 def on_host(node: str) -> Raw:
     """A v1.NodeSelector of a node by its label."""
-    one = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
-    return {"nodeSelectorTerms": [{"matchExpressions": [one]}]}
+    entry = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    return {"nodeSelectorTerms": [{"matchExpressions": [entry]}]}

@@ -21,6 +21,6 @@ def pool(
 
 
 def kept(
-    wanted: slice_builder.Pool, before: slice_builder.Pool, *holding: str
+    expected: slice_builder.Pool, previous: slice_builder.Pool, *holding: str
 ) -> slice_builder.Pool:
-    return in_use_devices.retain_in_use(wanted, before, frozenset(map(ids.DeviceName, holding)))
+    return in_use_devices.retain_in_use(expected, previous, frozenset(map(ids.DeviceName, holding)))

@@ -43,16 +43,16 @@ def queue(
 
 def members(*namespaces: str, **labels: str) -> tuple[queues.Member, ...]:
     """The field of that name."""
-    return tuple(queues.Member(one, labels) for one in namespaces)
+    return tuple(queues.Member(namespace, labels) for namespace in namespaces)
 
 
-def an_engine(gpus: int, *found: queues.Queue) -> engine.QueueEngine:
+def an_engine(gpus: int, *results: queues.Queue) -> engine.QueueEngine:
     """With a fleet of so many GPUs."""
-    made = engine.QueueEngine(snapshots.DRIVER)
-    for one in found:
-        made.set_queue(one.name, one)
-    made.refresh(snapshots.fleet({"node-a": gpus}))
-    return made
+    queue_engine = engine.QueueEngine(snapshots.DRIVER)
+    for result in results:
+        queue_engine.set_queue(result.name, result)
+    queue_engine.refresh(snapshots.fleet({"node-a": gpus}))
+    return queue_engine
 
 
 def a_workload(
@@ -62,24 +62,31 @@ def a_workload(
     return order.PendingEntry(key, leaf, priority, NOON + since, some(gpus))
 
 
-def serve(at: engine.QueueEngine, line: Iterable[order.PendingEntry], gpus: float) -> list[str]:
+def serve(
+    queue_engine: engine.QueueEngine, line: Iterable[order.PendingEntry], gpus: float
+) -> list[str]:
     """Give GPUs to what waits, in order, until they are given out: the keys."""
     served: list[str] = []
     left = round(gpus * queue_resources.FULL)
-    for one in line:
-        if one.requested.gpus > left:
+    for pending_entry in line:
+        if pending_entry.requested.gpus > left:
             break
-        left -= one.requested.gpus
-        at.charge(one.key, one.queue, one.requested)
-        served.append(str(one.key))
+        left -= pending_entry.requested.gpus
+        queue_engine.charge(pending_entry.key, pending_entry.queue, pending_entry.requested)
+        served.append(str(pending_entry.key))
         if not left:
             break
     return served
 
 
-def line_of(at: engine.QueueEngine, *waiting: order.PendingEntry, at_s: float = 0.0) -> list[str]:
+def line_of(
+    queue_engine: engine.QueueEngine, *waiting: order.PendingEntry, at_s: float = 0.0
+) -> list[str]:
     """The keys in order, when nothing is placed meanwhile."""
-    return [str(one.key) for one in at.schedule_order(waiting, NOON + at_s)]
+    return [
+        str(pending_entry.key)
+        for pending_entry in queue_engine.schedule_order(waiting, NOON + at_s)
+    ]
 
 
 def in_gpus(shares: Mapping[str, Fraction], gpus: int) -> dict[str, Fraction]:

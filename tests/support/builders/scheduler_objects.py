@@ -17,20 +17,20 @@ def a_pod_of(queue: str, name: str, **spec: Any) -> list[dict[str, Any]]:
 
 
 def a_gang(count: int, **annotations: str) -> list[dict[str, Any]]:
-    found = []
-    for at in range(count):
-        found += [
-            objects.a_claim(f"m{at}-gpu"),
-            a_member(f"m{at}", str(count), **annotations),
+    results = []
+    for index in range(count):
+        results += [
+            objects.a_claim(f"m{index}-gpu"),
+            a_member(f"m{index}", str(count), **annotations),
         ]
-    return found
+    return results
 
 
 def a_member(name: str, size: str = "2", **annotations: str) -> dict[str, Any]:
     pod = objects.a_pod(name, f"{name}-gpu")
     pod["metadata"]["labels"] = {names.GANG_LABEL: "train"}
-    said = {names.GANG_SIZE: size} if size else {}
-    pod["metadata"]["annotations"] = {**said, **annotations}
+    fields = {names.GANG_SIZE: size} if size else {}
+    pod["metadata"]["annotations"] = {**fields, **annotations}
     return pod
 
 
@@ -51,9 +51,9 @@ def a_gang_member(name: str, **annotations: str) -> list[dict[str, Any]]:
 
 
 def a_reservation(name: str = "kept", count: int = 1, **spec: Any) -> dict[str, Any]:
-    asked = {"requests": [objects.a_request("gpu", spec.pop("gpus", 1))]}
+    request = {"requests": [objects.a_request("gpu", spec.pop("gpus", 1))]}
     return {
         "kind": "Reservation",
         "metadata": objects.meta(name, creationTimestamp="2026-11-21T09:00:00Z"),
-        "spec": {"for": {"pod": "mine"}, "count": count, "devices": asked, **spec},
+        "spec": {"for": {"pod": "mine"}, "count": count, "devices": request, **spec},
     }

@@ -32,9 +32,11 @@ FOUR = a_shape("h100-4", 4, cost=4.4)
 ONE = a_shape("h100-1", 1, cost=1.2)
 
 
-def empty(*there: nodes.Node) -> cluster_state.ClusterState:
+def empty(*existing: nodes.Node) -> cluster_state.ClusterState:
     """A cluster without a GPU."""
-    return cluster_state.build(names.DRIVER, snapshots.caches(there or [objects.node("cpu-only")]))
+    return cluster_state.build(
+        names.DRIVER, snapshots.caches(existing or [objects.node("cpu-only")])
+    )
 
 
 def alone(
@@ -54,11 +56,11 @@ def gang(
 
 def alike(name: str, count: int, gpus: int = 8, **spec: Any) -> provisioning_demand.NodeDemand:
     """A gang of members that only their names tell apart."""
-    return gang(name, *(gangs.member(f"{name}-{at:02}", gpus, **spec) for at in range(count)))
+    return gang(name, *(gangs.member(f"{name}-{index:02}", gpus, **spec) for index in range(count)))
 
 
 def plan(
-    *found: provisioning_demand.NodeDemand,
+    *node_demands: provisioning_demand.NodeDemand,
     shapes: tuple[node_template.NodeTemplate, ...] = (EIGHT,),
     in_flight: fill_simulation.Nodes | None = None,
     most: int = 16,
@@ -66,9 +68,9 @@ def plan(
     **more: Any,
 ) -> planner.Plan:
     supply = planner.Supply(shapes, in_flight or {}, most, **more)
-    return planner.make_plan(on or empty(), supply, found, snapshots.DECIDING)
+    return planner.make_plan(on or empty(), supply, node_demands, snapshots.DECIDING)
 
 
-def asked(of: planner.Plan) -> list[str]:
+def asked(source: planner.Plan) -> list[str]:
     """The shapes of the nodes that are asked for."""
-    return sorted(one.template.name for one in of.requests)
+    return sorted(request.template.name for request in source.requests)

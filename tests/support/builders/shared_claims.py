@@ -40,20 +40,20 @@ def holder(
     """A claim that has 8Gi of a shared GPU of a node."""
     number = int(objects.uid_of(f"{namespace}/{name}")[:8], 16)
     source = "FromClass" if from_class else "FromClaim"
-    found = [{"source": source, **one} for one in configs]
+    results = [{"source": source, **config} for config in configs]
     status = objects.allocated(node, objects.a_share(device, number, memory="8Gi"))
-    status["allocation"]["devices"]["config"] = found
+    status["allocation"]["devices"]["config"] = results
     return objects.claim(name, status=status, namespace=namespace)
 
 
 def containers(*used: tuple[str, ...]) -> list[objects.Raw]:
     """A container for each group of claims, each `claim` or `claim/request`."""
     return [
-        {"name": f"c{at}", "resources": {"claims": [_entry(one) for one in group]}}
-        for at, group in enumerate(used)
+        {"name": f"c{index}", "resources": {"claims": [_entry(name) for name in group]}}
+        for index, group in enumerate(used)
     ]
 
 
-def _entry(one: str) -> objects.Raw:
-    claim, _, request = one.partition("/")
+def _entry(name: str) -> objects.Raw:
+    claim, _, request = name.partition("/")
     return {"name": claim, "request": request} if request else {"name": claim}

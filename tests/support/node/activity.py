@@ -57,15 +57,15 @@ class World:
 
     def restart(self) -> None:
         self.told = Told()
-        ask = self.node.nvml.library
-        self.workers = Workers(ask)
+        answer = self.node.nvml.library
+        self.workers = Workers(answer)
         node = activity_watch.ActivitySources(
             self.node.process().executor.records.list_records,
-            users.FakeUsers(ask),
+            users.FakeUsers(answer),
             self.workers,
             lambda pid: (self.pods[pid],) if pid in self.pods else (),
             self.node.reader,
-            users.FakeMeter(ask),
+            users.FakeMeter(answer),
         )
         self.watch = activity_watch.ActivityWatch(node, self.told, self.time)
 
@@ -85,19 +85,23 @@ class World:
         return claim
 
     def process(self, pid: int, percent: int, gib: int = 1, pod: ids.PodUid | None = POD) -> None:
-        of = control.Control(self.machine)
-        of.process(self.machine.gpus[0].uuid, pid, gib * GIB, WHOLE, WHOLE)
-        of.work(self.machine.gpus[0].uuid, pid, percent)
+        source = control.Control(self.machine)
+        source.process(self.machine.gpus[0].uuid, pid, gib * GIB, WHOLE, WHOLE)
+        source.work(self.machine.gpus[0].uuid, pid, percent)
         if pod:
             self.pods[pid] = pod
 
     def look(self, seconds: float = 60.0) -> dict[str, tuple[int | None, int, str]]:
         """A look that much later: what was told of each claim's first device."""
         self.time.advance(seconds)
-        before = len(self.told.words)
+        previous = len(self.told.words)
         self.watch.observe()
-        found = {}
-        for name, seen in self.told.words[before:]:
-            one = next(iter(seen.values()))
-            found[name] = (one.percent, one.peak_bytes // GIB, one.last_busy)
-        return found
+        result = {}
+        for name, seen in self.told.words[previous:]:
+            observed_activity = next(iter(seen.values()))
+            result[name] = (
+                observed_activity.percent,
+                observed_activity.peak_bytes // GIB,
+                observed_activity.last_busy,
+            )
+        return result

@@ -22,7 +22,10 @@ def mps(settings: dict[str, Any] | None = None, kind: str = "GpuConfig") -> dict
 
 
 def a_claim(*devices: str, configs: tuple[dict[str, Any], ...] = ()) -> claims.Claim:
-    results = [allocated_claims.a_result(one, request=f"r{at}") for at, one in enumerate(devices)]
+    results = [
+        allocated_claims.a_result(device, request=f"r{index}")
+        for index, device in enumerate(devices)
+    ]
     return allocated_claims.an_allocated_claim(*results, configs=configs)
 
 
@@ -41,5 +44,5 @@ def prepared(node: gpunode.GpuNode, claim: claims.Claim) -> ports.Prepared:
 
 
 def modes(node: gpunode.GpuNode) -> list[int]:
-    of = node.nvml.machine
-    return [of.board(gpu).compute_mode for gpu in of.gpus]
+    machine = node.nvml.machine
+    return [machine.board(gpu).compute_mode for gpu in machine.gpus]

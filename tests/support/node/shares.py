@@ -49,8 +49,8 @@ def edits(node: gpunode.GpuNode, claim: claims.Claim) -> Any:
 
 
 def board(node: gpunode.GpuNode) -> Any:
-    of = node.nvml.machine
-    return of.board(of.gpus[0])
+    machine = node.nvml.machine
+    return machine.board(machine.gpus[0])
 
 
 def uuid(node: gpunode.GpuNode) -> str:
@@ -59,7 +59,7 @@ def uuid(node: gpunode.GpuNode) -> str:
 
 def two_shares(first_gib: int, second_gib: int) -> claims.Claim:
     """One claim with two requests, `first` and `second`, both given shares of one GPU."""
-    given = {"first": (first_gib, 30), "second": (second_gib, 60)}
+    fields = {"first": (first_gib, 30), "second": (second_gib, 60)}
     results = [
         dataclasses.replace(
             allocated_claims.a_result(f"{GPU}-mps", request=name),
@@ -69,6 +69,6 @@ def two_shares(first_gib: int, second_gib: int) -> claims.Claim:
                 "compute": quantities.parse(str(percent)),
             },
         )
-        for name, (gib, percent) in given.items()
+        for name, (gib, percent) in fields.items()
     ]
     return allocated_claims.an_allocated_claim(*results)

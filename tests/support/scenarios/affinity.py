@@ -57,21 +57,21 @@ def spread(app: str, key: str = ZONE, skew: int = 1, **more: Any) -> objects.Raw
 
 
 def view(
-    found: Sequence[nodes.Node],
+    results: Sequence[nodes.Node],
     placed: Sequence[pods.Pod] = (),
     spaces: Mapping[str, Mapping[str, str]] | None = None,
 ) -> cluster_state.ClusterState:
-    made = cluster_state.build(snapshots.DRIVER, snapshots.caches(found, found_pods=placed))
+    state = cluster_state.build(snapshots.DRIVER, snapshots.caches(results, found_pods=placed))
     for name, labels in (spaces or {}).items():
-        made.set_namespace(name, namespaces.Namespace(name, labels))
-    return made
+        state.set_namespace(name, namespaces.Namespace(name, labels))
+    return state
 
 
 def reasons_of(shown: cluster_state.ClusterState, pod: pods.Pod) -> dict[str, reasons.Reason]:
     """Map each rejecting node to its reason; nodes that take the pod are left out."""
-    asked = allocator_types.Workload(pod, ())
+    workload = allocator_types.Workload(pod, ())
     refusals = {
-        name: filters.rejection(shown, node, asked) for name, node in sorted(shown.nodes.items())
+        name: filters.rejection(shown, node, workload) for name, node in sorted(shown.nodes.items())
     }
     return {
         str(name): refusal.node_reason

@@ -26,8 +26,8 @@ def running(
     pod = objects.a_pod(name, f"{name}-gpu", nodeName=node)
     pod["status"] = {"phase": "Running"}
     if owner:
-        of = {"kind": owner, "name": "web", "uid": "u", "controller": True}
-        pod["metadata"]["ownerReferences"] = [of]
+        obj = {"kind": owner, "name": "web", "uid": "u", "controller": True}
+        pod["metadata"]["ownerReferences"] = [obj]
     pod["metadata"]["annotations"] = meta.get("annotations", OPTED)
     reserved = [{"resource": "pods", "name": name, "uid": pod["metadata"]["uid"]}]
     request = objects.a_request(count=len(devices))
@@ -36,15 +36,15 @@ def running(
     return [as_read("Pod", pod), as_read("ResourceClaim", claim)]
 
 
-def cluster(tmp_path: Path, gpus: Mapping[str, int], *there: list[dict[str, Any]]) -> str:
+def cluster(tmp_path: Path, gpus: Mapping[str, int], *existing: list[dict[str, Any]]) -> str:
     """A dump of nodes with so many GPUs, the chart's classes, and what runs."""
-    found = [as_read("DeviceClass", one) for one in helm.usual("DeviceClass")]
+    readings = [as_read("DeviceClass", entry) for entry in helm.usual("DeviceClass")]
     for node, count in gpus.items():
-        found += [
+        readings += [
             as_read("Node", objects.a_node(node)),
             as_read("ResourceSlice", objects.a_slice(node, count)),
         ]
     path = tmp_path / "cluster.json"
-    items = [*found, *(one for each in there for one in each)]
+    items = [*readings, *(entry for each in existing for entry in each)]
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     return str(path)

@@ -43,45 +43,47 @@ def _slices(node: str, allocator: str, ailing: Mapping[int, slices.Taint]) -> li
     pool = simulated_pool.of_machine(node, allocator)
     sick = {pool.groups[index].name: taint for index, taint in ailing.items()}
     owner = slice_builder.Owner(simulated_pool.node_name(node), objects.uid_of(node))
-    made: list[Raw] = [dict(one) for one in slice_builder.render(pool, owner, 1)]
-    for one in made:
-        one["metadata"] = {**one["metadata"], "resourceVersion": "1"}
-        for device in one["spec"].get("devices", ()):
+    created: list[Raw] = [dict(entry) for entry in slice_builder.render(pool, owner, 1)]
+    for obj in created:
+        obj["metadata"] = {**obj["metadata"], "resourceVersion": "1"}
+        for device in obj["spec"].get("devices", ()):
             taint = sick.get(faces.gpu_name(device["name"]) or device["name"])
             if taint is not None:
-                told = {"key": taint.key, "value": taint.value, "effect": taint.effect}
-                device["taints"] = [*device["taints"], {**told, "timeAdded": _BORN}]
-    return made
+                document = {"key": taint.key, "value": taint.value, "effect": taint.effect}
+                device["taints"] = [*device["taints"], {**document, "timeAdded": _BORN}]
+    return created
 
 
 def _node(name: str, *, cordoned: bool = False, ready: bool = True) -> Raw:
-    made = objects.a_node(name, **({"unschedulable": True} if cordoned else {}))
-    made["status"]["allocatable"] |= {"cpu": "64", "memory": "512Gi"}
-    made["status"]["conditions"] = [{"type": "Ready", "status": "True" if ready else "False"}]
-    return {"apiVersion": "v1", "kind": "Node", **made}
+    node = objects.a_node(name, **({"unschedulable": True} if cordoned else {}))
+    node["status"]["allocatable"] |= {"cpu": "64", "memory": "512Gi"}
+    node["status"]["conditions"] = [{"type": "Ready", "status": "True" if ready else "False"}]
+    return {"apiVersion": "v1", "kind": "Node", **node}
 
 
 def _pod(namespace: str, name: str, claim: str, **more: Any) -> Raw:
     status = more.pop("status", {})
     labels = more.pop("labels", {})
     owner = more.pop("owner", None)
-    made = objects.a_pod(name, claim, **more)
+    pod = objects.a_pod(name, claim, **more)
     owners = [{**owner, "uid": objects.uid_of(owner["name"]), "controller": True}] if owner else []
-    made["metadata"] |= {
+    pod["metadata"] |= {
         "namespace": namespace,
         "labels": labels,
         "ownerReferences": owners,
         "creationTimestamp": _BORN,
     }
-    made["status"] |= status
-    return {"apiVersion": "v1", "kind": "Pod", **made}
+    pod["status"] |= status
+    return {"apiVersion": "v1", "kind": "Pod", **pod}
 
 
 def _use(busy: str, percent: int, peak: str) -> Raw:
     return {"lastBusy": busy, "utilization": percent, "peakMemory": peak}
 
 
-def _claim(key: str, node: str, devices: Iterable[Raw], asked: Raw, data: Raw | None = None) -> Raw:
+def _claim(
+    key: str, node: str, devices: Iterable[Raw], request: Raw, data: Raw | None = None
+) -> Raw:
     namespace, _, name = key.partition("/")
     held = [*devices]
     user = {"resource": "pods", "name": name, "uid": objects.uid_of(name)}
@@ -99,20 +101,20 @@ def _claim(key: str, node: str, devices: Iterable[Raw], asked: Raw, data: Raw | 
         {
             "driver": names.DRIVER,
             "pool": node,
-            "device": one["device"],
-            **({"shareID": one["shareID"]} if "shareID" in one else {}),
+            "device": entry["device"],
+            **({"shareID": entry["shareID"]} if "shareID" in entry else {}),
             "conditions": [ready],
             **({"data": data} if data else {}),
         }
-        for one in held
+        for entry in held
     ]
-    made = objects.a_claim(name, asked, status=status, namespace=namespace)
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **made}
+    claim = objects.a_claim(name, request, status=status, namespace=namespace)
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **claim}
 
 
-def _pending(namespace: str, name: str, asked: Raw) -> Raw:
-    made = objects.a_claim(name, asked, namespace=namespace)
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **made}
+def _pending(namespace: str, name: str, request: Raw) -> Raw:
+    claim = objects.a_claim(name, request, namespace=namespace)
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **claim}
 
 
 def _running(node: str) -> Raw:
@@ -161,14 +163,14 @@ def _of_class(name: str, count: int = 1, **amounts: str) -> Raw:
 
 
 def _work() -> list[Raw]:
-    one, shared, sliced, cut = (gpu("gpu-1", at) for at in (0, 2, 3, 4))
+    name, shared, sliced, cut = (gpu("gpu-1", entry) for entry in (0, 2, 3, 4))
     other = gpu("gpu-1", 1)
     busy = _use("2026-11-22T11:59:58Z", 93, "72Gi")
     return [
         _claim(
             "vision/train",
             "gpu-1",
-            [{"device": one}, {"device": other}],
+            [{"device": name}, {"device": other}],
             _of_class(names.CLASS_GPU, 2),
             busy,
         ),
@@ -232,7 +234,7 @@ def _line() -> list[Raw]:
 
 
 def _teams() -> list[Raw]:
-    namespaced = [{"namespace": one} for one in ("vision", "nlp", "dev", "batch")]
+    namespaced = [{"namespace": entry} for entry in ("vision", "nlp", "dev", "batch")]
     vision, nlp, dev, batch = namespaced
     return [
         _queue("research", _stands("3", "14", "0", 1, deserved="16"), deserved={"gpus": "16"}),
@@ -277,7 +279,7 @@ def _teams() -> list[Raw]:
 @functools.cache
 def _classes() -> list[Raw]:
     """Return the classes as the chart installs them."""
-    return [{"apiVersion": "resource.k8s.io/v1", **one} for one in helm.usual("DeviceClass")]
+    return [{"apiVersion": "resource.k8s.io/v1", **entry} for entry in helm.usual("DeviceClass")]
 
 
 def raw() -> list[Raw]:
@@ -307,13 +309,13 @@ def on_demand() -> list[Raw]:
         ],
     }
     past = observed_shapes.ObservedShape(startup_s=(312.0,))
-    kept = base64.b64encode(observed_shapes.encode(past)).decode()
-    found = raw()
-    found[0]["metadata"]["labels"][shapes.INSTANCE] = "h100-8"
+    decoded = base64.b64encode(observed_shapes.encode(past)).decode()
+    results = raw()
+    results[0]["metadata"]["labels"][shapes.INSTANCE] = "h100-8"
     return [
-        *found,
+        *results,
         _config_map(node_shapes.NAMES[0], data={"shapes.yaml": yaml.safe_dump(document)}),
-        _config_map(node_shapes.NAMES[1], binaryData={"h100-8.json.gz": kept}),
+        _config_map(node_shapes.NAMES[1], binaryData={"h100-8.json.gz": decoded}),
         _placeholder("node-a", "h100-8", "gang/nlp/rank", "11:56:30"),
         _placeholder("node-b", "h100-8", "gang/nlp/rank", "11:58:00", node="gpu-new"),
         {
@@ -328,38 +330,40 @@ def _config_map(name: str, **data: Raw) -> Raw:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **data}
 
 
-def _placeholder(name: str, shape: str, wish: str, at: str, node: str = "") -> Raw:
-    made = objects.a_pod(name, **({"nodeName": node} if node else {}), resourceClaims=[])
-    made["metadata"] |= {
+def _placeholder(name: str, shape: str, wish: str, time: str, node: str = "") -> Raw:
+    pod = objects.a_pod(name, **({"nodeName": node} if node else {}), resourceClaims=[])
+    pod["metadata"] |= {
         "namespace": HOME,
         "labels": {names.PLACEHOLDER_LABEL: shape},
         "annotations": {names.PLACEHOLDER_FOR: wish},
-        "creationTimestamp": f"2026-11-22T{at}Z",
+        "creationTimestamp": f"2026-11-22T{time}Z",
     }
-    return {"apiVersion": "v1", "kind": "Pod", **made}
+    return {"apiVersion": "v1", "kind": "Pod", **pod}
 
 
-def objects_of(found: Iterable[Raw]) -> read_model.Objects:
+def objects_of(results: Iterable[Raw]) -> read_model.Objects:
     """Parsed, as the controller's caches hold them."""
-    known = [*found]
-    caches = dump.read(known)
+    existing = [*results]
+    caches = dump.read(existing)
     assert not caches.problems, caches.problems
-    teams = [queues.parse(one) for one in known if one["kind"] == "Queue"]
-    kept = [reservations.parse(one) for one in known if one["kind"] == "Reservation"]
-    made = local.build_objects(names.DRIVER, caches.caches, teams, kept)
-    return dataclasses.replace(made, shapes=node_shapes.parse_documents(known, names.DRIVER, []))
+    teams = [queues.parse(entry) for entry in existing if entry["kind"] == "Queue"]
+    parsed = [reservations.parse(entry) for entry in existing if entry["kind"] == "Reservation"]
+    created = local.build_objects(names.DRIVER, caches.caches, teams, parsed)
+    return dataclasses.replace(
+        created, shapes=node_shapes.parse_documents(existing, names.DRIVER, [])
+    )
 
 
-def a_reading(found: Iterable[Raw] | None = None) -> catalog.Reports:
+def a_reading(results: Iterable[Raw] | None = None) -> catalog.Reports:
     """Every report of it."""
     return catalog.Reports(
-        read_model.ClusterModel(objects_of(raw() if found is None else found)), AT
+        read_model.ClusterModel(objects_of(raw() if results is None else results)), AT
     )
 
 
 def explained() -> catalog.Reports:
     """Same as `a_reading`, with why pods wait worked out of it."""
-    known = raw()
-    caches = dump.read(known).caches
+    existing = raw()
+    caches = dump.read(existing).caches
     working_out = local_explanation.LocalExplainer(names.DRIVER, caches, AT)
-    return catalog.Reports(read_model.ClusterModel(objects_of(known)), AT, working_out)
+    return catalog.Reports(read_model.ClusterModel(objects_of(existing)), AT, working_out)

@@ -17,7 +17,7 @@ from tests.support.builders import objects
 
 ENOUGH = 1_000_000
 CLASSES = [
-    *(device_classes.parse(one) for one in helm.usual("DeviceClass")),
+    *(device_classes.parse(entry) for entry in helm.usual("DeviceClass")),
     objects.device_class(snapshots.ANY, "true"),
 ]
 
@@ -33,25 +33,25 @@ class Crowd:
     )
 
     def __post_init__(self) -> None:
-        for one in CLASSES:
-            self.view.set_device_class(one.name, one)
+        for device_class in CLASSES:
+            self.view.set_device_class(device_class.name, device_class)
 
     def node(self, name: str, *published: objects.Raw, **allocatable: str) -> None:
         """A node and what it publishes: 8 CPUs, 32Gi."""
         raw = objects.a_node(name)
         raw["status"]["allocatable"] |= allocatable
-        found = nodes.parse(raw)
-        self.view.set_node(found.name, found)
-        for one in map(slices.parse, published):
-            self.view.set_slice(one.name, one)
+        node = nodes.parse(raw)
+        self.view.set_node(node.name, node)
+        for item in map(slices.parse, published):
+            self.view.set_slice(item.name, item)
 
     def run(self, name: str, node: str, *devices: str | objects.Raw, **spec: Any) -> pods.Pod:
         """A pod with a claim that holds devices of a node; without any, it has none."""
         called = [f"{name}-gpu"] if devices else []
-        entries = [{"name": "gpu", "resourceClaimName": one} for one in called]
+        entries = [{"name": "gpu", "resourceClaimName": name} for name in called]
         pod = self.put(objects.pod(name, nodeName=node, resourceClaims=entries, **spec))
-        for one in called:
-            self.hold(one, node, *devices, by=[pod])
+        for text in called:
+            self.hold(text, node, *devices, by=[pod])
         return pod
 
     def put(self, pod: pods.Pod) -> pods.Pod:
@@ -64,16 +64,16 @@ class Crowd:
         self, name: str, node: str, *devices: str | objects.Raw, by: Iterable[pods.Pod] = ()
     ) -> claims.Claim:
         """A claim is allocated, and pods have reserved it."""
-        reserved = [{"resource": "pods", "name": one.name, "uid": one.uid} for one in by]
+        reserved = [{"resource": "pods", "name": pod.name, "uid": pod.uid} for pod in by]
         status = objects.allocated(node, *devices, reserved=reserved)
-        found = objects.claim(name, objects.a_request(count=len(devices)), status=status)
-        return self.put_claim(found)
+        claim = objects.claim(name, objects.a_request(count=len(devices)), status=status)
+        return self.put_claim(claim)
 
-    def put_claim(self, found: claims.Claim) -> claims.Claim:
+    def put_claim(self, claim: claims.Claim) -> claims.Claim:
         """A claim is there."""
-        self.held[found.key] = found
-        self.view.set_claim(found.key, found)
-        return found
+        self.held[claim.key] = claim
+        self.view.set_claim(claim.key, claim)
+        return claim
 
     @property
     def people(self) -> holders.HolderIndex:
@@ -81,7 +81,10 @@ class Crowd:
 
     def on(self, node: str) -> dict[str, holders.DeviceHolder]:
         """The tenants of a node, by the names of their pods."""
-        return {one.pod.name: one for one in self.people.node_holders(ids.NodeName(node))}
+        return {
+            node_holder.pod.name: node_holder
+            for node_holder in self.people.node_holders(ids.NodeName(node))
+        }
 
     @property
     def world(self) -> defrag.DefragInput:
@@ -108,18 +111,20 @@ def search(
     most: int = ENOUGH,
     price: explain_cost.CostFunction | None = None,
 ) -> victim_search.Search:
-    asked = step_budget.workload_query(crowd.view, workload, snapshots.DECIDING)
-    assert asked is not None
+    workload_query = step_budget.workload_query(crowd.view, workload, snapshots.DECIDING)
+    assert workload_query is not None
     cost = price or explain_cost.FewestPods(crowd.view)
-    return victim_search.Search(crowd.view, asked, cost, step_budget.StepBudget(most))
+    return victim_search.Search(crowd.view, workload_query, cost, step_budget.StepBudget(most))
 
 
 def ways(crowd: Crowd, workload: allocator_types.Workload, node: str = "node-a") -> list[list[str]]:
     """The sets of pods that would do, by name, the cheapest first."""
-    there = crowd.people.node_holders(ids.NodeName(node))
+    device_holders = crowd.people.node_holders(ids.NodeName(node))
     looked = search(crowd, workload)
-    found = victim_search.victim_sets(looked, crowd.view.nodes[ids.NodeName(node)], there)
-    return [[one.pod.name for one in freed.victims] for freed in found]
+    victim_sets = victim_search.victim_sets(
+        looked, crowd.view.nodes[ids.NodeName(node)], device_holders
+    )
+    return [[victim.pod.name for victim in freed.victims] for freed in victim_sets]
 
 
 def of_sizes(sizes: Mapping[str, int]) -> Crowd:

@@ -43,12 +43,12 @@ class Scene(occupied_nodes.Crowd):
 
     @property
     def book(self) -> victims.VictimIndex:
-        made = victims.VictimIndex()
+        victim_index = victims.VictimIndex()
         for claim in self.held.values():
-            made.set_claim(claim.key, claim)
+            victim_index.set_claim(claim.key, claim)
         for pod in self.known.values():
-            made.set_pod(pod.key, pod)
-        return made
+            victim_index.set_pod(pod.key, pod)
+        return victim_index
 
     def right(
         self, priority: int = 10, leaf: str = "", **more: Any
@@ -74,30 +74,30 @@ class Scene(occupied_nodes.Crowd):
         self, name: str, right: preemption_policy.PreemptionPolicy | None = None
     ) -> preemption_policy.VictimEligibility:
         """A unit by the name of its pod or gang."""
-        found = {one.name: one for one in self.book.all_victims(self.view).values()}
-        return (right or self.right()).eligibility(found[f"default/{name}"])
+        result = {victim.name: victim for victim in self.book.all_victims(self.view).values()}
+        return (right or self.right()).eligibility(result[f"default/{name}"])
 
 
 def of_sizes(**sizes: int) -> Scene:
     """Nodes with so many whole GPUs: `a=2` is node-a."""
-    made = Scene()
+    scene = Scene()
     for name, count in sizes.items():
-        made.node(f"node-{name}", objects.a_slice(f"node-{name}", count), cpu="64")
-    return made
+        scene.node(f"node-{name}", objects.a_slice(f"node-{name}", count), cpu="64")
+    return scene
 
 
-def leaving(found: preemption_types.Plan | preemption_types.NoPlan) -> list[str]:
+def leaving(result: preemption_types.Plan | preemption_types.NoPlan) -> list[str]:
     """The pods that leave, by name."""
-    assert isinstance(found, preemption_types.Plan), found
-    return [one.partition("/")[2] for one in found.pods]
+    assert isinstance(result, preemption_types.Plan), result
+    return [pod.partition("/")[2] for pod in result.pods]
 
 
-def where(found: preemption_types.Plan | preemption_types.NoPlan) -> list[ids.NodeName]:
+def where(result: preemption_types.Plan | preemption_types.NoPlan) -> list[ids.NodeName]:
     """The node of each member."""
-    assert isinstance(found, preemption_types.Plan), found
-    return [seat.placement.node for seat in found.members]
+    assert isinstance(result, preemption_types.Plan), result
+    return [seat.placement.node for seat in result.members]
 
 
-def none(found: preemption_types.Plan | preemption_types.NoPlan) -> preemption_types.NoPlan:
-    assert isinstance(found, preemption_types.NoPlan), found
-    return found
+def none(result: preemption_types.Plan | preemption_types.NoPlan) -> preemption_types.NoPlan:
+    assert isinstance(result, preemption_types.NoPlan), result
+    return result

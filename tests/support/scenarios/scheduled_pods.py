@@ -6,10 +6,10 @@ from tests.fakes.deciding import World
 from tests.support.builders import objects
 
 
-def runs(world: World, *found: str) -> None:
+def runs(world: World, *names: str) -> None:
     """kube-scheduler has bound them, and they run."""
     world.settle()
-    for name in found:
+    for name in names:
         node = world.node_of(f"{name}-gpu")
         world.change_pod(name, node=node, phase="Running", startTime="2026-11-21T09:00:00Z")
     world.settle()
@@ -27,7 +27,7 @@ def has(world: World, name: str) -> bool:
 
 
 def held(world: World) -> list[dict[str, Any]]:
-    return [one for one in world.server.own.values() if one["kind"] == "Reservation"]
+    return [entry for entry in world.server.own.values() if entry["kind"] == "Reservation"]
 
 
 def told(world: World, reason: str) -> list[str]:

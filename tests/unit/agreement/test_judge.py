@@ -23,8 +23,8 @@ def kinds(judged: judge.Judge) -> set[str]:
     return {kind for kind, _ in judged.breaches}
 
 
-def look(judged: judge.Judge, now: float, pod: pods.Pod, *found: claims.Claim) -> None:
-    judged.look(now, [pod], {claim.key: claim for claim in found})
+def look(judged: judge.Judge, now: float, pod: pods.Pod, *results: claims.Claim) -> None:
+    judged.look(now, [pod], {claim.key: claim for claim in results})
 
 
 def test_a_pod_bound_on_its_claims_node_is_no_breach_and_its_wait_counts() -> None:
@@ -89,7 +89,7 @@ def test_a_bound_pod_whose_claim_is_gone_is_bound_away() -> None:
     assert kinds(judged) == {"bound away"}
 
 
-def test_what_stays_allocated_after_a_round_is_held_for_nobody() -> None:
+def test_claims_allocated_after_a_round_are_a_breach() -> None:
     judged = judge.Judge()
     judged.end_round([objects.claim("free")])
     assert not judged.breaches

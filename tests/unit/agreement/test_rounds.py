@@ -34,8 +34,8 @@ def test_every_kind_of_workload_comes_with_a_template_of_its_claims() -> None:
     kinds = set()
     for each in rounds.drawn(7, 50, 3):
         for work in each.workloads:
-            made = [obj["kind"] for obj in rounds.objects(work, NODES)]
-            assert made[-2:] == ["ResourceClaimTemplate", work.kind]
+            created = [obj["kind"] for obj in rounds.objects(work, NODES)]
+            assert created[-2:] == ["ResourceClaimTemplate", work.kind]
             kinds.add(work.kind)
     assert kinds == {"Deployment", "StatefulSet", "Job"}
 

@@ -20,8 +20,8 @@ def sharing(config: v1alpha1.Document) -> v1alpha1.Sharing | None:
 
 def test_an_empty_configuration_is_the_device_as_it_is() -> None:
     assert decode.decode_config(a_document(), "config[0]") == v1alpha1.GpuConfig()
-    found = decode.decode_config(a_document("MigDeviceConfig"), "config[0]")
-    assert found == v1alpha1.MigDeviceConfig()
+    decoded = decode.decode_config(a_document("MigDeviceConfig"), "config[0]")
+    assert decoded == v1alpha1.MigDeviceConfig()
 
 
 @pytest.mark.parametrize(
@@ -91,46 +91,46 @@ def test_an_empty_configuration_is_the_device_as_it_is() -> None:
         (a_document("VfioDeviceConfig", NVIDIA), "config[0].kind: is 'VfioDeviceConfig'"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(document: dict[str, Any], words: str) -> None:
-    with pytest.raises(errors.BadInput) as told:
+def test_an_error_names_its_field(document: dict[str, Any], words: str) -> None:
+    with pytest.raises(errors.BadInput) as raised:
         decode.decode_config(document, "config[0]")
-    assert words in str(told.value)
+    assert words in str(raised.value)
 
 
 @pytest.mark.parametrize("field", ["apiVersion", "kind", "sharing", "bogus"])
-def test_what_is_nested_deeply_is_refused_in_few_words(field: str) -> None:
+def test_a_deeply_nested_document_is_refused_briefly(field: str) -> None:
     value: object = 1
     for _ in range(900):
         value = [value]
-    with pytest.raises(errors.BadInput) as told:
+    with pytest.raises(errors.BadInput) as raised:
         decode.decode_config({**a_document(), field: value}, "config[0]")
-    assert len(str(told.value)) < 300
+    assert len(str(raised.value)) < 300
 
 
 @pytest.mark.parametrize("field", ["\ud800", "apiVersion", "kind"])
 def test_half_a_surrogate_pair_is_refused_in_words_that_can_be_sent(field: str) -> None:
-    with pytest.raises(errors.BadInput) as told:
+    with pytest.raises(errors.BadInput) as raised:
         decode.decode_config({**a_document(), field: "\ud800"}, "config[0]")
-    assert str(told.value).encode()
+    assert str(raised.value).encode()
 
 
 def test_a_class_may_let_namespaces_share() -> None:
-    found = decode.decode_config(a_document(crossNamespace=True), "class", from_class=True)
-    assert found == v1alpha1.GpuConfig(crossNamespace=True)
+    decoded = decode.decode_config(a_document(crossNamespace=True), "class", from_class=True)
+    assert decoded == v1alpha1.GpuConfig(crossNamespace=True)
 
 
 def test_nvidias_time_slicing_reads_as_ours() -> None:
     theirs = {"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Long"}}
     ours = {"strategy": "TimeSlicing", "timeSlicing": {"interval": "Long"}}
-    found = decode.decode_config(a_document(version=NVIDIA, sharing=theirs), "config[0]")
-    assert found == decode.decode_config(a_document(sharing=ours), "config[0]")
+    decoded = decode.decode_config(a_document(version=NVIDIA, sharing=theirs), "config[0]")
+    assert decoded == decode.decode_config(a_document(sharing=ours), "config[0]")
 
 
 @pytest.mark.parametrize("body", [{}, {"timeSlicingConfig": {}}])
 def test_nvidias_time_slicing_without_an_interval_is_the_default_one(body: dict[str, Any]) -> None:
     theirs = {"strategy": "TimeSlicing", **body}
-    found = decode.decode_config(a_document(version=NVIDIA, sharing=theirs), "config[0]")
-    assert sharing(found) == v1alpha1.TimeSlicingSharing()
+    decoded = decode.decode_config(a_document(version=NVIDIA, sharing=theirs), "config[0]")
+    assert sharing(decoded) == v1alpha1.TimeSlicingSharing()
 
 
 def test_nvidias_mps_reads_as_ours() -> None:
@@ -142,17 +142,19 @@ def test_nvidias_mps_reads_as_ours() -> None:
             "defaultPerDevicePinnedMemoryLimit": {"0": "5Gi"},
         },
     }
-    found = sharing(decode.decode_config(a_document(version=NVIDIA, sharing=theirs), "config[0]"))
-    assert isinstance(found, v1alpha1.MpsSharing)
-    assert found.mps == v1alpha1.Mps(
+    result = sharing(decode.decode_config(a_document(version=NVIDIA, sharing=theirs), "config[0]"))
+    assert isinstance(result, v1alpha1.MpsSharing)
+    assert result.mps == v1alpha1.Mps(
         activeThreadPercentage=50, pinnedMemory="10Gi", pinnedMemoryPerDevice={"0": "5Gi"}
     )
 
 
 def test_time_slicing_of_a_mig_device_says_nothing() -> None:
     theirs = {"strategy": "TimeSlicing"}
-    found = decode.decode_config(a_document("MigDeviceConfig", NVIDIA, sharing=theirs), "config[0]")
-    assert found == v1alpha1.MigDeviceConfig()
+    decoded = decode.decode_config(
+        a_document("MigDeviceConfig", NVIDIA, sharing=theirs), "config[0]"
+    )
+    assert decoded == v1alpha1.MigDeviceConfig()
 
 
 def doc(config: v1alpha1.Document, *requests: str) -> decode.Document:
@@ -172,8 +174,8 @@ def test_the_last_document_that_names_the_request_wins(
     requests: tuple[str, ...], *, wins: bool
 ) -> None:
     first, last = v1alpha1.GpuConfig(), v1alpha1.GpuConfig()
-    found = decode.select_config([doc(first), doc(last, *requests)], "main/sub", "GpuConfig")
-    assert (found is last) is wins
+    config = decode.select_config([doc(first), doc(last, *requests)], "main/sub", "GpuConfig")
+    assert (config is last) is wins
 
 
 def test_a_document_for_all_requests_is_for_the_devices_it_suits() -> None:
@@ -185,9 +187,9 @@ def test_a_document_for_all_requests_is_for_the_devices_it_suits() -> None:
 
 
 def test_a_document_that_names_a_request_of_another_kind_is_refused() -> None:
-    with pytest.raises(errors.BadInput) as told:
+    with pytest.raises(errors.BadInput) as raised:
         decode.select_config([doc(v1alpha1.GpuConfig(), "main")], "main", "MigDeviceConfig")
-    assert str(told.value) == (
+    assert str(raised.value) == (
         "config[0].kind: is GpuConfig, and request main got a device for MigDeviceConfig; "
         "expected MigDeviceConfig"
     )
@@ -197,8 +199,8 @@ BY_NEED = v1alpha1.SliceConfig(isolation="none")
 
 
 def test_a_part_by_need_is_limited_in_each_process_at_least() -> None:
-    found = decode.decode_config(a_document("SliceConfig"), "config[0]")
-    assert found == v1alpha1.SliceConfig(isolation="limits")
+    decoded = decode.decode_config(a_document("SliceConfig"), "config[0]")
+    assert decoded == v1alpha1.SliceConfig(isolation="limits")
 
 
 def test_the_last_need_that_applies_to_a_request_wins() -> None:
@@ -209,7 +211,7 @@ def test_the_last_need_that_applies_to_a_request_wins() -> None:
 
 
 @pytest.mark.parametrize("requests", [(), ("main",)])
-def test_what_is_needed_of_a_part_says_nothing_of_how_it_is_set_up(
+def test_requirements_of_a_part_are_no_setup(
     requests: tuple[str, ...],
 ) -> None:
     crossing = v1alpha1.GpuConfig(crossNamespace=True)

@@ -9,17 +9,17 @@ from driver.api import node_shapes
 from tests.support.builders import shapes
 
 
-def read(*found: dict[str, Any], **document: Any) -> node_shapes.NodeShapes:
-    return node_shapes.read({"shapes": [*found], **document}, "shapes.yaml")
+def read(*results: dict[str, Any], **document: Any) -> node_shapes.NodeShapes:
+    return node_shapes.read({"shapes": [*results], **document}, "shapes.yaml")
 
 
 def test_a_shape_costs_its_gpus_where_nothing_else_is_said() -> None:
-    one, other = read(shapes.document("a", 8), shapes.document("b", 8, cost=0.5)).shapes
-    assert (one.price, other.price) == (8.0, 0.5)
+    node_shape, other = read(shapes.document("a", 8), shapes.document("b", 8, cost=0.5)).shapes
+    assert (node_shape.price, other.price) == (8.0, 0.5)
 
 
 @pytest.mark.parametrize(
-    ("more", "where"),
+    ("more", "location"),
     [
         ({"cost": -1}, "shapes.yaml.shapes.0.cost: .*greater than or equal to 0"),
         ({"gpus": 0}, "shapes.yaml.shapes.0.gpus: "),
@@ -38,8 +38,8 @@ def test_a_shape_costs_its_gpus_where_nothing_else_is_said() -> None:
         ({"allocatable": {"cpu": "many"}}, "shapes.yaml.shapes.0.allocatable.cpu"),
     ],
 )
-def test_a_field_that_is_wrong_is_named(more: dict[str, Any], where: str) -> None:
-    with pytest.raises(errors.BadInput, match=where):
+def test_a_field_that_is_wrong_is_named(more: dict[str, Any], location: str) -> None:
+    with pytest.raises(errors.BadInput, match=location):
         read(shapes.document("a") | more)
 
 

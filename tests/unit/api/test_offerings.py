@@ -25,9 +25,9 @@ def test_without_rules_all_but_the_monitor_is_offered_in_eight_shares() -> None:
 
 
 def test_each_field_of_a_later_rule_replaces_an_earlier_one() -> None:
-    found = of({"timeSlices": 4, "faces": ["whole"]}, {"timeSlices": 10})
-    assert found.time_slices == 10
-    assert found.kinds == frozenset({faces.Kind.WHOLE})
+    offering = of({"timeSlices": 4, "faces": ["whole"]}, {"timeSlices": 10})
+    assert offering.time_slices == 10
+    assert offering.kinds == frozenset({faces.Kind.WHOLE})
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_memory_factor_is_exact() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "where"),
+    ("rule", "location"),
     [
         ({"shares": 2}, "rules.0.shares: is not a field"),
         ({"mpsShares": 49}, "rules.0.mpsShares: Input should be less than or equal to 48"),
@@ -68,7 +68,7 @@ def test_a_memory_factor_is_exact() -> None:
         ({"nodes": [""]}, "rules.0.nodes.0: String should have at least 1 character"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_place(rule: dict[str, Any], where: str) -> None:
+def test_an_invalid_document_is_refused_with_its_field(rule: dict[str, Any], location: str) -> None:
     with pytest.raises(errors.BadInput) as refused:
         of(rule)
-    assert str(refused.value).startswith(f"offerings.yaml.{where}")
+    assert str(refused.value).startswith(f"offerings.yaml.{location}")

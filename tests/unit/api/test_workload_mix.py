@@ -12,20 +12,25 @@ def read(*entries: dict[str, Any], **more: Any) -> workload_mix.UsualWorkloads:
 
 
 def test_an_entry_that_says_nothing_is_one_whole_gpu_as_often_as_the_others() -> None:
-    (one,) = read({}).workloads
-    assert (one.face, one.gpus, one.percent, one.weight) == (faces.Kind.WHOLE, 1, None, 1)
-    assert (one.cpu, one.products) == ("0", ())
+    (workload,) = read({}).workloads
+    assert (workload.face, workload.gpus, workload.percent, workload.weight) == (
+        faces.Kind.WHOLE,
+        1,
+        None,
+        1,
+    )
+    assert (workload.cpu, workload.products) == ("0", ())
 
 
 def test_the_document_says_what_it_is() -> None:
-    said = {"apiVersion": "resource.ration.dev/v1alpha1", "kind": "UsualWorkloads"}
-    assert read({"gpus": 8}, **said) == read({"gpus": 8})
+    annotations = {"apiVersion": "resource.ration.dev/v1alpha1", "kind": "UsualWorkloads"}
+    assert read({"gpus": 8}, **annotations) == read({"gpus": 8})
 
 
 @pytest.mark.parametrize(("cpu", "text"), [(64, "64"), (0.5, "0.5"), ("500m", "500m")])
 def test_cpus_are_a_quantity_or_a_plain_number(cpu: object, text: str) -> None:
-    (one,) = read({"cpu": cpu}).workloads
-    assert one.cpu == text
+    (workload,) = read({"cpu": cpu}).workloads
+    assert workload.cpu == text
 
 
 @pytest.mark.parametrize(
@@ -50,7 +55,7 @@ def test_cpus_are_a_quantity_or_a_plain_number(cpu: object, text: str) -> None:
         ({"gpus": 0, "products": ["T4"]}, ": products are named and no GPU is asked"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_place(entry: dict[str, Any], words: str) -> None:
+def test_an_invalid_document_is_refused_with_its_field(entry: dict[str, Any], words: str) -> None:
     with pytest.raises(errors.BadInput) as refused:
         read({"gpus": 8}, entry)
     assert str(refused.value).startswith(f"usual.yaml.workloads.1{words}")

@@ -30,11 +30,11 @@ def test_nothing_is_said_without_a_bar_or_of_a_ratio_without_a_reference() -> No
 @pytest.mark.parametrize(
     ("says", "met"), [("flat", True), ("grows", False), ("", None), ("too short to tell", None)]
 )
-def test_where_the_suite_judges_its_word_counts(says: str, *, met: bool | None) -> None:
+def test_the_verdict_of_the_suite_counts(says: str, *, met: bool | None) -> None:
     assert bars.judge(record.Figure("RSS, grown", "MiB", 0.1, says=says), "flat").met is met
 
 
-def test_which_way_is_better_is_told_by_the_unit_or_else_by_the_bar() -> None:
+def test_the_better_direction_follows_the_unit_or_else_the_bar() -> None:
     assert bars.more_is_better(PODS, "") is True
     assert bars.more_is_better(record.Figure("", "ms", 1), ">= 3 x") is False
     assert bars.more_is_better(record.Figure("", "", 1), ">= 3") is True

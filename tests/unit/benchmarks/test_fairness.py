@@ -4,8 +4,8 @@ HOUR = fairness.HOUR
 FLEET = fairness.NODES * fairness.A_NODE
 
 
-def row(name: str, at: float, gpus: int, hours: float, team: str = "LM") -> fairness.Row:
-    return fairness.Row(name, team, at, gpus, hours * HOUR, priority=2)
+def row(name: str, time_s: float, gpus: int, hours: float, team: str = "LM") -> fairness.Row:
+    return fairness.Row(name, team, time_s, gpus, hours * HOUR, priority=2)
 
 
 def test_alone_a_job_takes_no_less_than_it_runs() -> None:
@@ -19,8 +19,8 @@ def test_alone_jobs_flow_through_a_teams_part_one_after_another() -> None:
 
 
 def test_large_jobs_are_gangs_of_pods_with_a_nodes_gpus() -> None:
-    made = fairness.job(row("a", 7.0, 24, 1.0), priority=1)
-    assert (len(made.tasks), made.leaf, made.at, made.duration_s, made.priority) == (
+    job = fairness.job(row("a", 7.0, 24, 1.0), priority=1)
+    assert (len(job.tasks), job.leaf, job.at, job.duration_s, job.priority) == (
         3,
         "LM",
         7.0,

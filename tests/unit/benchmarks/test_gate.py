@@ -7,15 +7,15 @@ from benchmarks import gate, machine, record
 HERE = machine.Machine(2, "a processor", 24, 1.0)
 
 
-def run(one: record.Figure, suite: str = "allocator", **calibrators: float) -> record.Run:
-    return record.Run(suite, "2026-11-22", HERE, calibrators, (one,))
+def run(figure: record.Figure, suite: str = "allocator", **calibrators: float) -> record.Run:
+    return record.Run(suite, "2026-11-22", HERE, calibrators, (figure,))
 
 
-def fallen(before: record.Run, now: record.Run, bar: str = "") -> list[float]:
+def fallen(previous: record.Run, now: record.Run, bar: str = "") -> list[float]:
     key = next(iter(now.by_id()))
-    found = gate.falls([before], [now], {key: bar})
-    assert all(one.id == key for one in found)
-    return [round(one.times, 2) for one in found]
+    falls = gate.falls([previous], [now], {key: bar})
+    assert all(fallen_value.id == key for fallen_value in falls)
+    return [round(fallen_value.times, 2) for fallen_value in falls]
 
 
 def rate(ours: float, theirs: float | None = None) -> record.Figure:
@@ -49,22 +49,22 @@ def test_without_a_reference_the_calibrators_say_how_slow_the_machine_is() -> No
 
 def test_the_nodes_figures_hang_on_the_disk_and_on_calls_too() -> None:
     slow = {"python": 10.0, "fsync": 8.0, "grpc": 1.0}
-    before = run(wall(10), "node", python=10, fsync=1, grpc=1)
-    assert fallen(before, run(wall(19), "node", **slow)) == []
-    assert gate.slowdown(before, run(wall(19), "node", **slow)) == pytest.approx(2.0)
+    previous = run(wall(10), "node", python=10, fsync=1, grpc=1)
+    assert fallen(previous, run(wall(19), "node", **slow)) == []
+    assert gate.slowdown(previous, run(wall(19), "node", **slow)) == pytest.approx(2.0)
 
 
-def test_what_is_measured_in_processor_time_is_compared_so() -> None:
+def test_figures_in_processor_time_are_compared_in_it() -> None:
     busy = {"python": 60.0, "cpu": 12.0}
-    before, now = run(wall(10), "page", **busy), run(wall(11), "page", python=12, cpu=12)
-    assert fallen(before, now) == []
-    assert gate.slowdown(before, now) == 1.0
+    previous, now = run(wall(10), "page", **busy), run(wall(11), "page", python=12, cpu=12)
+    assert fallen(previous, now) == []
+    assert gate.slowdown(previous, now) == 1.0
 
 
 @pytest.mark.parametrize("unit", ["MiB", "%", "h"])
 def test_memory_quality_and_simulated_time_are_not_scaled(unit: str) -> None:
-    one, other = (record.figure("x", unit, [ours]) for ours in (100.0, 100.0))
-    assert fallen(run(one, python=1), run(other, python=100)) == []
+    figure, other = (record.figure("x", unit, [ours]) for ours in (100.0, 100.0))
+    assert fallen(run(figure, python=1), run(other, python=100)) == []
 
 
 def test_quality_falls_too() -> None:
@@ -78,7 +78,7 @@ def test_a_count_is_judged_by_its_bar_alone() -> None:
     assert fallen(run(few), run(many), "<= 2") == [10.0]
 
 
-def test_what_its_suite_has_judged_is_not_judged_again() -> None:
+def test_figures_judged_by_their_suite_are_not_judged_again() -> None:
     few, many = (record.Figure("RSS, grown", "MiB", ours, says="flat") for ours in (0.02, 0.9))
     assert fallen(run(few), run(many)) == []
 
@@ -90,5 +90,5 @@ def test_a_figure_or_a_suite_that_is_new_has_nothing_to_fall_from() -> None:
 
 
 def test_a_fall_is_told_with_both_values() -> None:
-    (one,) = gate.falls([run(rate(100, 10))], [run(rate(50, 10))], {})
-    assert one.text == "allocator/1-gpu: 5, was 10: 2.00 x worse"
+    (fallen_value,) = gate.falls([run(rate(100, 10))], [run(rate(50, 10))], {})
+    assert fallen_value.text == "allocator/1-gpu: 5, was 10: 2.00 x worse"

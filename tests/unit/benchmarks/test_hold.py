@@ -29,20 +29,20 @@ def said(verb: str, kind: str, stage: str = "ResponseComplete", who: str = OURS)
 @pytest.fixture(scope="module")
 def devices() -> list[str]:
     pool = simulated_pool.of_machine("node-1", "controller")
-    return [one.name for one in pool.devices]
+    return [device.name for device in pool.devices]
 
 
-def test_what_an_account_asks_is_counted_by_verb_and_kind() -> None:
+def test_requests_of_an_account_are_counted_by_verb_and_kind() -> None:
     lines = [
         said("get", "nodes"),
         said("get", "nodes"),
         said("update", "resourceslices"),
         said("get", "nodes", who="system:serviceaccount:ration-system:ration-controller"),
     ]
-    found = asking.read(lines, "ration-kubeletplugin")
-    assert found.kinds == {"get nodes": 2, "update resourceslices": 1}
-    assert found.words == "2 get nodes, 1 update resourceslices"
-    assert (found.writes, found.of("get")) == (1, 2)
+    result = asking.read(lines, "ration-kubeletplugin")
+    assert result.kinds == {"get nodes": 2, "update resourceslices": 1}
+    assert result.words == "2 get nodes, 1 update resourceslices"
+    assert (result.writes, result.of("get")) == (1, 2)
 
 
 @pytest.mark.parametrize("verb", ["create", "update", "patch", "delete", "deletecollection"])
@@ -53,8 +53,8 @@ def test_each_verb_that_changes_something_is_a_write(verb: str) -> None:
 @pytest.mark.parametrize("verb", ["get", "list", "watch"])
 def test_reading_is_no_write(verb: str) -> None:
     stage = "ResponseStarted" if verb == "watch" else "ResponseComplete"
-    found = asking.read([said(verb, "events", stage)], "ration-kubeletplugin")
-    assert (found.writes, found.of(verb)) == (0, 1)
+    result = asking.read([said(verb, "events", stage)], "ration-kubeletplugin")
+    assert (result.writes, result.of(verb)) == (0, 1)
 
 
 def test_a_watch_counts_once_though_it_is_told_of_twice() -> None:
@@ -62,11 +62,13 @@ def test_a_watch_counts_once_though_it_is_told_of_twice() -> None:
     assert asking.read(lines, "ration-kubeletplugin").of("watch") == 1
 
 
-def test_what_has_no_object_is_told_by_its_path() -> None:
+def test_requests_without_an_object_are_counted_by_path() -> None:
     line = json.loads(said("get", ""))
     del line["objectRef"]
-    found = asking.read([json.dumps(line | {"requestURI": "/version?x=1"})], "ration-kubeletplugin")
-    assert found.kinds == {"get /version": 1}
+    result = asking.read(
+        [json.dumps(line | {"requestURI": "/version?x=1"})], "ration-kubeletplugin"
+    )
+    assert result.kinds == {"get /version": 1}
 
 
 def test_a_part_of_an_hour_stands_for_an_hour() -> None:
@@ -75,18 +77,18 @@ def test_a_part_of_an_hour_stands_for_an_hour() -> None:
 
 
 def test_256_live_claims_fill_every_gpu_s_time_slices(devices: list[str]) -> None:
-    found = collections.Counter(mix.shares(devices))
-    assert set(found.values()) == {mix.TIME_SLICES}
-    assert (len(found), found.total()) == (8, mix.LIVE)
-    assert set(found) <= set(devices)
+    shares = collections.Counter(mix.shares(devices))
+    assert set(shares.values()) == {mix.TIME_SLICES}
+    assert (len(shares), shares.total()) == (8, mix.LIVE)
+    assert set(shares) <= set(devices)
 
 
 def test_a_burst_is_of_110_pods_and_of_each_gpu_in_one_way(devices: list[str]) -> None:
-    found = mix.burst(devices)
-    assert len(found) == mix.BURST
-    assert set(found) <= set(devices)
+    burst = mix.burst(devices)
+    assert len(burst) == mix.BURST
+    assert set(burst) <= set(devices)
     ways: dict[str, set[str]] = {}
-    for name in found:
+    for name in burst:
         gpu, way = re.fullmatch(r"(gpu(?:-\w+){4})-(mig|mps|ts).*", name).groups()  # type: ignore[union-attr]
         ways.setdefault(gpu, set()).add(way)
     assert sorted(way for (way,) in ways.values()) == [*["mig"] * 2, *["mps"] * 3, *["ts"] * 3]
@@ -103,7 +105,7 @@ def test_shares_are_as_many_as_the_node_offers() -> None:
     assert (rule.timeSlices, rule.mpsShares) == (mix.TIME_SLICES, mix.MPS_SHARES)
 
 
-def test_what_the_shares_of_a_gpu_have_fits_it() -> None:
+def test_the_shares_of_a_gpu_fit_into_it() -> None:
     for device, count in (("gpu-a-ts", mix.TIME_SLICES), ("gpu-a-mps", mix.MPS_SHARES)):
         amounts = mix.amounts(device)
         assert int(amounts["compute"]) * count <= 100
@@ -112,12 +114,12 @@ def test_what_the_shares_of_a_gpu_have_fits_it() -> None:
 
 
 def test_an_idle_plugin_s_bars_can_be_missed() -> None:
-    wanted = goals.bars()
+    expected = goals.bars()
     for name, unit, value in (
         ("CPU of an idle plugin", "% of a CPU", 0.6),
         ("API writes of an idle plugin an hour", "", 1.0),
     ):
-        one = record.Figure(name, unit, value)
-        bar = wanted[f"hold/{one.key}"]
-        assert bars.judge(one, bar).met is False
-        assert bars.more_is_better(one, bar) is False
+        figure = record.Figure(name, unit, value)
+        bar = expected[f"hold/{figure.key}"]
+        assert bars.judge(figure, bar).met is False
+        assert bars.more_is_better(figure, bar) is False

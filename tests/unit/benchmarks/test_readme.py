@@ -33,7 +33,7 @@ def test_a_bar_that_a_test_holds_names_it() -> None:
     assert row in page(held)
 
 
-def test_what_has_no_bar_is_there_too() -> None:
+def test_figures_without_a_bar_are_listed_too() -> None:
     text = page(bars.Goal("node/prepare-p50"))
     assert "| start | 0.9 s |" in text.partition("## Without a bar: the node")[2]
     assert text.count("| Prepare, p50 |") == 1
@@ -41,8 +41,8 @@ def test_what_has_no_bar_is_there_too() -> None:
 
 def test_the_page_counts_what_is_met_and_missed() -> None:
     shown = bars.Goal("node/prepare-p50", "<= 3.0 ms"), bars.Goal("node/start", "<= 1.0 s"), GONE
-    told = "Of 3 bars 1 are met, 1 missed, 0 held by tests, and of 1 it cannot be said."
-    assert told in page(*shown)
+    message = "Of 3 bars 1 are met, 1 missed, 0 held by tests, and of 1 it cannot be said."
+    assert message in page(*shown)
 
 
 def test_the_machine_stands_by_its_suite() -> None:
@@ -51,19 +51,19 @@ def test_the_machine_stands_by_its_suite() -> None:
 
 
 def test_every_bar_has_a_figure_a_test_or_a_reason() -> None:
-    known = {key for run in record.load() for key in run.by_id()}
+    keys = {key for run in record.load() for key in run.by_id()}
     for section in goals.SECTIONS:
         for goal in section.goals:
             suite = goal.id.partition("/")[0]
-            assert goal.id in known or goal.held or goal.absent or suite in readme.SUITES, goal.id
+            assert goal.id in keys or goal.held or goal.absent or suite in readme.SUITES, goal.id
             assert not goal.held or (record.ROOT / goal.held).is_file(), goal.held
 
 
-@pytest.mark.parametrize("section", goals.SECTIONS, ids=lambda one: one.title)
+@pytest.mark.parametrize("section", goals.SECTIONS, ids=lambda item: item.title)
 def test_every_bar_is_of_a_form_that_can_be_judged(section: bars.Section) -> None:
-    one = record.Figure("any", "ms", 1.0, 1.0, 1.0, says="flat")
+    figure = record.Figure("any", "ms", 1.0, 1.0, 1.0, says="flat")
     for goal in section.goals:
-        assert (bars.judge(one, goal.bar).met is None) == (not goal.bar), goal
+        assert (bars.judge(figure, goal.bar).met is None) == (not goal.bar), goal
 
 
 def test_the_page_is_what_the_results_make() -> None:

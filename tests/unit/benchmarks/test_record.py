@@ -6,9 +6,9 @@ from benchmarks import machine, record
 
 
 def test_a_figure_is_the_median_with_its_ratio_and_spread() -> None:
-    one = record.figure("pods bound", "pods/s", [30.0, 36.0, 41.0], [40.0, 40.0])
-    assert (one.ours, one.reference, one.ratio) == (36.0, 40.0, 0.9)
-    assert one.spread == "30-41, n=3; reference 40-40, n=2"
+    figure = record.figure("pods bound", "pods/s", [30.0, 36.0, 41.0], [40.0, 40.0])
+    assert (figure.ours, figure.reference, figure.ratio) == (36.0, 40.0, 0.9)
+    assert figure.spread == "30-41, n=3; reference 40-40, n=2"
 
 
 def test_small_and_large_figures_keep_their_digits() -> None:
@@ -29,11 +29,11 @@ def test_a_name_makes_a_key(name: str, key: str) -> None:
 
 
 def test_a_run_knows_its_figures_by_suite_and_key() -> None:
-    one = record.figure("plugin RSS, idle", "MiB", [70.0])
-    run = record.Run("node", "2026-11-22", machine.Machine(2, "", 24, None), {}, (one,))
-    assert run.by_id() == {"node/plugin-rss-idle": one}
+    figure = record.figure("plugin RSS, idle", "MiB", [70.0])
+    run = record.Run("node", "2026-11-22", machine.Machine(2, "", 24, None), {}, (figure,))
+    assert run.by_id() == {"node/plugin-rss-idle": figure}
 
 
-def test_what_is_stored_has_no_two_figures_of_one_id() -> None:
+def test_stored_figures_have_unique_ids() -> None:
     for run in record.load():
         assert len(run.by_id()) == len(run.figures), run.suite

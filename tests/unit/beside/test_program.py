@@ -23,8 +23,8 @@ def test_devices_are_labelled_by_the_fields_and_classes_of_the_configuration(
     a_device(tmp_path, "0000:02:00.0", "020000", "15b3")
     usual = program.pci_labels(tmp_path, {})
     assert usual == {"feature.node.kubernetes.io/pci-0302_10de.present": "true"}
-    told = {"deviceClassWhitelist": ["0302"], "deviceLabelFields": ["vendor"]}
-    assert program.pci_labels(tmp_path, {"sources": {"pci": told}}) == {FOUND: "true"}
+    document = {"deviceClassWhitelist": ["0302"], "deviceLabelFields": ["vendor"]}
+    assert program.pci_labels(tmp_path, {"sources": {"pci": document}}) == {FOUND: "true"}
     assert gpu_nodes.has_gpu_label(usual)
 
 
@@ -61,5 +61,5 @@ def test_the_operator_takes_its_labels_off_a_node_without_gpus_or_operands() -> 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 300, 70000])
 def test_fields_of_a_message_are_read_as_they_were_written(size: int) -> None:
     written = [b"x" * size, b"GPU-1"]
-    message = b"".join(program.field(1, one) for one in written)
+    message = b"".join(program.field(1, data) for data in written)
     assert program.strings(message) == written

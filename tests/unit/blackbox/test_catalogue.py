@@ -12,13 +12,13 @@ CASES = catalogue.load()
 
 
 def test_numbers_are_unique_and_without_gaps() -> None:
-    numbers = [one.number for one in CASES]
-    assert not [one for one, count in Counter(numbers).items() if count > 1]
-    groups = Counter(one.group for one in CASES)
+    numbers = [case.number for case in CASES]
+    assert not [key for key, count in Counter(numbers).items() if count > 1]
+    groups = Counter(case.group for case in CASES)
     assert set(groups) == {f"BB-{number}" for number in range(1, 12)}
     for group, count in groups.items():
-        found = {one.order()[1] for one in CASES if one.group == group}
-        assert found == set(range(1, count + 1)), group
+        counts = {case.order()[1] for case in CASES if case.group == group}
+        assert counts == set(range(1, count + 1)), group
 
 
 def test_every_test_is_a_case() -> None:
@@ -29,16 +29,16 @@ def test_every_test_is_a_case() -> None:
     assert len(CASES) == tests
 
 
-@pytest.mark.parametrize("one", CASES, ids=lambda one: one.number)
-def test_a_case_names_its_origin_and_stands_in_its_groups_file(one: catalogue.Case) -> None:
-    assert re.match(r"(e2e|e2e_node): \S|F-\d+: ours$", one.origin)
-    assert one.file.name.startswith(f"test_bb{one.order()[0]:02}_")
+@pytest.mark.parametrize("case", CASES, ids=lambda item: item.number)
+def test_a_case_names_its_origin_and_stands_in_its_groups_file(case: catalogue.Case) -> None:
+    assert re.match(r"(e2e|e2e_node): \S|F-\d+: ours$", case.origin)
+    assert case.file.name.startswith(f"test_bb{case.order()[0]:02}_")
 
 
 def test_cases_are_chosen_by_group_and_by_number() -> None:
-    chosen = [one.number for one in catalogue.chosen(CASES, ["bb-5", "BB-1.2"])]
+    chosen = [case.number for case in catalogue.chosen(CASES, ["bb-5", "BB-1.2"])]
     assert chosen[0] == "BB-1.2"
-    assert {one.partition(".")[0] for one in chosen[1:]} == {"BB-5"}
+    assert {name.partition(".")[0] for name in chosen[1:]} == {"BB-5"}
 
 
 def test_an_unknown_case_is_refused_with_the_known_groups(

@@ -20,14 +20,14 @@ def made() -> report.Report:
 
 
 def test_a_case_that_told_nothing_has_failed() -> None:
-    outcomes = {one.number: one.outcome for one in made().results}
+    outcomes = {result.number: result.outcome for result in made().results}
     assert outcomes["BB-1.10"] is report.Outcome.FAILED
     assert not made().good
 
 
-def test_of_a_run_that_was_broken_off_only_what_was_done_is_told() -> None:
+def test_an_interrupted_run_reports_only_finished_cases() -> None:
     done = report.read(LINES, CASES, whole=False)
-    assert [one.number for one in done] == ["BB-1.1", "BB-1.2"]
+    assert [result.number for result in done] == ["BB-1.1", "BB-1.2"]
 
 
 def test_a_skipped_case_has_not_passed() -> None:
@@ -47,8 +47,8 @@ def test_results_are_kept_by_subject_and_line_and_others_stay(tmp_path: Path) ->
     only = report.Report("small", "1.37", report.read(LINES[:1], CASES[:1]))
     report.keep(path, only, "def")
     report.keep(path, report.Report("small", "1.36", only.results), "def")
-    kept = json.loads(path.read_text())
-    assert list(kept["small"]) == ["1.36", "1.37"]
-    assert list(kept["small"]["1.37"]) == ["BB-1.1", "BB-1.2", "BB-1.10"]
-    assert kept["small"]["1.37"]["BB-1.1"]["commit"] == "def"
-    assert kept["small"]["1.37"]["BB-1.10"]["outcome"] == "failed"
+    document = json.loads(path.read_text())
+    assert list(document["small"]) == ["1.36", "1.37"]
+    assert list(document["small"]["1.37"]) == ["BB-1.1", "BB-1.2", "BB-1.10"]
+    assert document["small"]["1.37"]["BB-1.1"]["commit"] == "def"
+    assert document["small"]["1.37"]["BB-1.10"]["outcome"] == "failed"

@@ -47,7 +47,7 @@ def test_the_least_file_offers_nothing(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('driver = "small.example.com"\n', "", "driver: is missing"),
         ("count = 4", "count = 2", "device.count: 2 will not do"),
@@ -62,9 +62,9 @@ def test_the_least_file_offers_nothing(write: Write) -> None:
         ('command = ["small", "--node", "{node}"]', "command = []", "plugin.command"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(write: Write, old: str, new: str, said: str) -> None:
+def test_errors_name_the_field(write: Write, old: str, new: str, message: str) -> None:
     path = write(LEAST.replace(old, new))
-    with pytest.raises(subject.BadSubjectError, match=said) as refused:
+    with pytest.raises(subject.BadSubjectError, match=message) as refused:
         subject.read(path)
     assert str(refused.value).startswith(str(path))
 

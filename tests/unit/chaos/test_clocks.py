@@ -28,13 +28,13 @@ def test_a_clock_that_is_stepped_moves_nothing_that_is_monotonic(tmp_path: Path)
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        told = []
+        reported = []
         for step in (0, 3600, -3600, 0):
             faked.step(step)
             process.stdin.write("\n")
             process.stdin.flush()
-            told.append([float(word) for word in process.stdout.readline().split()])
+            reported.append([float(word) for word in process.stdout.readline().split()])
         process.stdin.close()
-    first = told[0][0]
-    assert [round((wall - first) / 3600) for wall, _ in told] == [0, 1, -1, 0]
-    assert all(0 < passed < 30 for _, passed in told)
+    first = reported[0][0]
+    assert [round((wall - first) / 3600) for wall, _ in reported] == [0, 1, -1, 0]
+    assert all(0 < passed < 30 for _, passed in reported)

@@ -23,13 +23,13 @@ def test_faults_from_a_number_on_are_those_of_the_whole_run() -> None:
 
 
 def test_a_bag_has_every_kind_by_its_weight() -> None:
-    bag = collections.Counter(one.kind for one in drawn(len(EVERY) * 2 - 7))
+    bag = collections.Counter(fault.kind for fault in drawn(len(EVERY) * 2 - 7))
     assert bag.keys() == EVERY
-    assert {bag[one] for one in EVERY} == {1, 2}
+    assert {bag[kind] for kind in EVERY} == {1, 2}
     assert bag[draw.Kind.NODE_REBOOTED] == 1
 
 
-def test_what_was_written_is_read_again() -> None:
+def test_written_values_are_read_again() -> None:
     assert draw.parse(draw.render(drawn(20)), "faults.jsonl") == tuple(drawn(20))
 
 

@@ -18,31 +18,31 @@ WELL = invariants.Baseline({NODE: frozenset({"gpu-0"})})
 
 
 def a_held(number: int = 1, *units: seen.Unit, **more: Any) -> seen.Held:
-    made = units or (seen.Unit(GPU),)
-    gpus = frozenset(one.gpu for one in made)
-    whole = seen.Held(f"{UID[:-1]}{number}", f"ns/c{number}", done=True, gpus=gpus, units=made)
+    created = units or (seen.Unit(GPU),)
+    gpus = frozenset(unit.gpu for unit in created)
+    whole = seen.Held(f"{UID[:-1]}{number}", f"ns/c{number}", done=True, gpus=gpus, units=created)
     return dataclasses.replace(whole, **more)
 
 
 def a_node(*held: seen.Held, **more: Any) -> seen.Node:
-    specs = frozenset(one.uid for one in held if one.done)
-    given = {"specs": specs, "gpus": (seen.Gpu(GPU, memory=80 << 30),), **more}
-    return seen.Node(NODE, held, **given)
+    specs = frozenset(held.uid for held in held if held.done)
+    fields = {"specs": specs, "gpus": (seen.Gpu(GPU, memory=80 << 30),), **more}
+    return seen.Node(NODE, held, **fields)
 
 
 def a_slice(*devices: str, taints: tuple[slices.Taint, ...] = (), count: int = 1) -> slices.Slice:
-    made = tuple(slices.Device(ids.DeviceName(one), taints=taints) for one in devices)
+    created = tuple(slices.Device(ids.DeviceName(device), taints=taints) for device in devices)
     reach = node_selectors.DeviceReach(node=ids.NodeName(NODE))
-    return slices.Slice("s", "gpu.ration.dev", NODE, 1, count, reach, made)
+    return slices.Slice("s", "gpu.ration.dev", NODE, 1, count, reach, created)
 
 
 def a_world(*nodes: seen.Node, **more: Any) -> seen.World:
-    given = {"slices": (a_slice("gpu-0"),), "nodes_ready": frozenset({NODE}), **more}
-    return seen.World(nodes or (a_node(),), **given)
+    fields = {"slices": (a_slice("gpu-0"),), "nodes_ready": frozenset({NODE}), **more}
+    return seen.World(nodes or (a_node(),), **fields)
 
 
 def rules(world: seen.World) -> list[invariants.Rule]:
-    return [one.rule for one in invariants.problems(world, WELL)]
+    return [problem.rule for problem in invariants.problems(world, WELL)]
 
 
 def share(memory: int = 10, compute: int = 20, sharing: str = "mps") -> seen.Unit:
@@ -63,7 +63,7 @@ def test_components_run() -> None:
     ]
 
 
-def test_somebody_leads() -> None:
+def test_a_controller_leads() -> None:
     assert rules(a_world(lease_age_s=9.0)) == [RULE.LEADER]
 
 
@@ -90,7 +90,7 @@ def test_the_allocators_own_taint_says_nothing_of_health() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "leaving", "found"),
+    ("phase", "leaving", "results"),
     [
         ("Pending", False, [RULE.POD_WAITS]),
         ("Running", True, [RULE.POD_STAYS]),
@@ -98,12 +98,12 @@ def test_the_allocators_own_taint_says_nothing_of_health() -> None:
         ("Failed", False, []),
     ],
 )
-def test_pods_come_and_go(phase: str, leaving: bool, found: list[invariants.Rule]) -> None:  # noqa: FBT001 - a parameter
-    assert rules(a_world(pods=(seen.Pod("p", "u", "", phase, leaving),))) == found
+def test_pods_come_and_go(phase: str, leaving: bool, results: list[invariants.Rule]) -> None:  # noqa: FBT001 - a parameter
+    assert rules(a_world(pods=(seen.Pod("p", "u", "", phase, leaving),))) == results
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "collide"),
+    ("unit", "other", "collide"),
     [
         (seen.Unit(GPU), seen.Unit(GPU), True),
         (seen.Unit(GPU), seen.Unit("GPU-2"), False),
@@ -119,23 +119,23 @@ def test_pods_come_and_go(phase: str, leaving: bool, found: list[invariants.Rule
     ],
 )
 def test_no_part_of_a_gpu_is_in_two_claims(
-    one: seen.Unit,
+    unit: seen.Unit,
     other: seen.Unit,
     collide: bool,  # noqa: FBT001 - a parameter
 ) -> None:
-    node = a_node(a_held(1, one), a_held(2, other))
+    node = a_node(a_held(1, unit), a_held(2, other))
     assert bool(list(invariants.overlaps(node))) == collide
 
 
-def test_one_claim_may_have_two_shares_of_a_gpu() -> None:
+def test_a_claim_can_have_two_shares_of_a_gpu() -> None:
     assert not list(invariants.overlaps(a_node(a_held(1, share(), share()))))
 
 
 def test_prepared_claims_have_specs_and_nobody_else() -> None:
-    assert [one.rule for one in invariants.specs(a_node(a_held(), specs=frozenset()))] == [
+    assert [spec.rule for spec in invariants.specs(a_node(a_held(), specs=frozenset()))] == [
         RULE.SPEC
     ]
-    assert [one.rule for one in invariants.specs(a_node(specs=frozenset({UID})))] == [RULE.SPEC]
+    assert [spec.rule for spec in invariants.specs(a_node(specs=frozenset({UID})))] == [RULE.SPEC]
     half = a_held(done=False)
     assert not list(invariants.specs(a_node(half)))
     assert not list(invariants.specs(a_node(half, specs=frozenset({half.uid}))))
@@ -190,21 +190,21 @@ def test_daemons_run_for_claims_that_want_them_and_for_nobody_else() -> None:
 
 def test_nothing_lies_about() -> None:
     node = a_node(strays=("cdi/.a.json.new", "state/claims/a.json.damaged-1"), sockets=2)
-    found = [one.rule for one in invariants.left_over(node)]
-    assert found == [RULE.SOCKETS, RULE.STRAY, RULE.DAMAGED]
+    results = [problem.rule for problem in invariants.left_over(node)]
+    assert results == [RULE.SOCKETS, RULE.STRAY, RULE.DAMAGED]
     away = list(invariants.left_over(a_node(registered=False)))
-    assert [one.rule for one in away] == [RULE.SOCKETS]
+    assert [problem.rule for problem in away] == [RULE.SOCKETS]
 
 
 def an_allocated_claim(user: str) -> claims.Claim:
     result = dataclasses.replace(
         allocated_claims.a_result("gpu-0"), device=claims.DeviceId("gpu.ration.dev", NODE, "gpu-0")
     )
-    made = allocated_claims.an_allocated_claim(result, uid=ids.ClaimUid(UID))
-    return dataclasses.replace(made, consumers=(claims.Consumer("", "pods", "p", user),))
+    claim = allocated_claims.an_allocated_claim(result, uid=ids.ClaimUid(UID))
+    return dataclasses.replace(claim, consumers=(claims.Consumer("", "pods", "p", user),))
 
 
-def test_what_runs_is_recorded_and_what_is_recorded_is_a_claims() -> None:
+def test_running_processes_have_records_and_records_have_claims() -> None:
     pod, claim = seen.Pod("p", "u", NODE, "Running", leaving=False), an_allocated_claim("u")
     assert rules(a_world(a_node(a_held()), pods=(pod,), claims=(claim,))) == []
     assert rules(a_world(pods=(pod,), claims=(claim,))) == [RULE.RECORD]
@@ -225,8 +225,8 @@ def test_a_record_is_read_in_terms_of_hardware() -> None:
             {"act": "time-slice", "gpu": GPU, "arguments": {"interval": "Long"}},
         ],
     }
-    found = seen.held(record)
-    assert found.units == (part(2, 2),)
-    assert found.places == {(GPU, 2, 2)}
-    assert found.gpus == found.alone == found.serves == {GPU}
-    assert (found.done, found.turns) == (True, {GPU: 3})
+    held = seen.held(record)
+    assert held.units == (part(2, 2),)
+    assert held.places == {(GPU, 2, 2)}
+    assert held.gpus == held.alone == held.serves == {GPU}
+    assert (held.done, held.turns) == (True, {GPU: 3})

@@ -10,5 +10,5 @@ def test_a_daemon_has_a_file_system_for_sockets_and_another_for_shared_memory() 
     assert nodeside.mounted(points) == {"GPU-1"}
 
 
-def test_one_of_the_two_alone_is_nobodys() -> None:
+def test_a_record_or_spec_alone_belongs_to_no_claim() -> None:
     assert nodeside.mounted([MPS / "shm" / "GPU-1" / "shm"]) == {"GPU-1, shm alone"}

@@ -31,7 +31,7 @@ def test_a_look_that_saw_nothing_forgets_nothing() -> None:
     assert judge.look(50.0, [WAITS]) == []
 
 
-def test_what_is_never_to_be_is_a_breach_at_the_second_look() -> None:
+def test_an_impossible_state_is_a_breach_at_the_second_observation() -> None:
     judge = patience.Patience()
     assert judge.look(0.0, [OVERLAP]) == []
     assert len(judge.look(0.2, [OVERLAP])) == 1

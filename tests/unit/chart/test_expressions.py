@@ -13,12 +13,12 @@ DOCS = helm.ROOT / "docs" / "how-to"
 
 
 @pytest.mark.parametrize(
-    "asked", [*expressions.all_asked(), *expressions.documented()], ids=lambda one: one.where
+    "query", [*expressions.all_asked(), *expressions.documented()], ids=lambda item: item.where
 )
 def test_every_expression_asks_for_metrics_and_labels_that_are_there(
-    asked: expressions.Asked,
+    query: expressions.Asked,
 ) -> None:
-    expressions.labels(promql.parse(asked.text))
+    expressions.labels(promql.parse(query.text))
 
 
 @pytest.mark.parametrize(
@@ -41,45 +41,45 @@ def test_an_expression_that_asks_for_what_is_not_there_is_found(text: str, words
 def test_every_variable_of_a_dashboard_is_declared_and_every_panel_says_its_unit() -> None:
     for path in expressions.DASHBOARDS.glob("*.json"):
         board = expressions.read(path)
-        declared = {one["name"] for one in board["templating"]["list"]} | {"__rate_interval"}
+        declared = {entry["name"] for entry in board["templating"]["list"]} | {"__rate_interval"}
         used = set(re.findall(r"\$\{?([a-z_]+)", path.read_text())) - {"__all"}
         assert used <= declared, path
         for panel in board["panels"]:
             assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
 
 
-def test_what_a_variable_offers_is_a_label_of_a_metric_that_is_there() -> None:
+def test_dashboard_variables_use_existing_labels() -> None:
     offered = 0
     for path in expressions.DASHBOARDS.glob("*.json"):
-        for one in expressions.read(path)["templating"]["list"]:
-            if one["type"] == "query":
-                found = re.fullmatch(r"label_values\((\w+), (\w+)\)", one["query"]["query"])
-                assert found is not None
-                assert found[2] in exposed.series()[found[1]]
+        for entry in expressions.read(path)["templating"]["list"]:
+            if entry["type"] == "query":
+                match = re.fullmatch(r"label_values\((\w+), (\w+)\)", entry["query"]["query"])
+                assert match is not None
+                assert match[2] in exposed.series()[match[1]]
                 offered += 1
     assert offered == 3
 
 
 def test_dashboards_have_uids_of_their_own_and_panels_do_not_lie_on_each_other() -> None:
     boards = [expressions.read(path) for path in sorted(expressions.DASHBOARDS.glob("*.json"))]
-    assert len({one["uid"] for one in boards}) == len(boards) == 4
+    assert len({board["uid"] for board in boards}) == len(boards) == 4
     for board in boards:
         taken: set[tuple[int, int]] = set()
         for panel in board["panels"]:
-            at = panel["gridPos"]
+            grid_pos = panel["gridPos"]
             cells = {
                 (x, y)
-                for x in range(at["x"], at["x"] + at["w"])
-                for y in range(at["y"], at["y"] + at["h"])
+                for x in range(grid_pos["x"], grid_pos["x"] + grid_pos["w"])
+                for y in range(grid_pos["y"], grid_pos["y"] + grid_pos["h"])
             }
             assert not cells & taken, panel["title"]
             taken |= cells
-            assert at["x"] + at["w"] <= 24
+            assert grid_pos["x"] + grid_pos["w"] <= 24
 
 
 def test_every_alert_has_a_severity_words_and_a_section_that_says_what_to_do() -> None:
     page = (DOCS / "alerts.md").read_text()
-    sections = {one.lower() for one in re.findall(r"^## (\w+)$", page, re.MULTILINE)}
+    sections = {match.lower() for match in re.findall(r"^## (\w+)$", page, re.MULTILINE)}
     named = set()
     for alert in expressions.alerts():
         assert alert["labels"]["severity"] in {"critical", "warning"}

@@ -39,15 +39,15 @@ def an_event(verb: str, resource: str, code: int = 200, **ref: str) -> dict[str,
     }
 
 
-def told(found: list[Any], *events: dict[str, Any]) -> Usage:
-    usage = rights.usage(rights.granted(found), rights.requests(events))
+def told(results: list[Any], *events: dict[str, Any]) -> Usage:
+    usage = rights.usage(rights.granted(results), rights.requests(events))
     assert set(usage) == {USER}
     return usage[USER]
 
 
 def test_a_verb_that_no_request_used_is_told() -> None:
-    found = a_role(a_rule("", "nodes", "get", "list"))
-    assert told(found, an_event("get", "nodes", name="a")).unused == (Right("", "nodes", "list"),)
+    role = a_role(a_rule("", "nodes", "get", "list"))
+    assert told(role, an_event("get", "nodes", name="a")).unused == (Right("", "nodes", "list"),)
 
 
 @pytest.mark.parametrize(
@@ -62,51 +62,51 @@ def test_a_verb_that_no_request_used_is_told() -> None:
         an_event("list", "nodes"),
     ],
 )
-def test_what_failed_or_was_anothers_or_of_something_else_used_nothing(
+def test_failed_or_foreign_requests_use_no_right(
     event: dict[str, Any],
 ) -> None:
-    found = a_role(a_rule("", "nodes", "get"))
-    assert told(found, event).unused == (Right("", "nodes", "get"),)
+    role = a_role(a_rule("", "nodes", "get"))
+    assert told(role, event).unused == (Right("", "nodes", "get"),)
 
 
 @pytest.mark.parametrize("verb", ["update", "patch"])
 def test_a_write_of_what_was_not_there_uses_the_right_to_create_it(verb: str) -> None:
-    found = a_role(a_rule("", "nodes", verb, "create"))
-    create = Right("", "nodes", "create")
-    assert told(found, an_event(verb, "nodes", code=201, name="a")) == Usage((), ())
-    assert told(found, an_event(verb, "nodes", name="a")).unused == (create,)
+    role = a_role(a_rule("", "nodes", verb, "create"))
+    created = Right("", "nodes", "create")
+    assert told(role, an_event(verb, "nodes", code=201, name="a")) == Usage((), ())
+    assert told(role, an_event(verb, "nodes", name="a")).unused == (created,)
 
 
 def test_a_subresource_is_a_right_of_its_own() -> None:
-    found = a_role(a_rule("", "pods/eviction", "create"))
+    role = a_role(a_rule("", "pods/eviction", "create"))
     event = an_event("create", "pods", subresource="eviction", name="p", namespace="n")
-    assert told(found, event) == Usage((), ())
+    assert told(role, event) == Usage((), ())
 
 
 def test_each_name_of_a_rule_is_to_be_used() -> None:
-    found = a_role(a_rule("apps", "daemonsets", "get", names=("a", "b")))
+    role = a_role(a_rule("apps", "daemonsets", "get", names=("a", "b")))
     event = an_event("get", "daemonsets", apiGroup="apps", name="a", namespace="gpus")
-    assert told(found, event).unused == (Right("apps", "daemonsets", "get", "b"),)
+    assert told(role, event).unused == (Right("apps", "daemonsets", "get", "b"),)
 
 
 def test_a_right_in_a_namespace_is_not_used_in_another() -> None:
-    found = a_role(a_rule("", "secrets", "create"), kind="Role", namespace="gpus")
+    role = a_role(a_rule("", "secrets", "create"), kind="Role", namespace="gpus")
     right = Right("", "secrets", "create", "", "gpus")
-    assert told(found, an_event("create", "secrets", namespace="n")).unused == (right,)
-    assert told(found, an_event("create", "secrets", namespace="gpus")).unused == ()
+    assert told(role, an_event("create", "secrets", namespace="n")).unused == (right,)
+    assert told(role, an_event("create", "secrets", namespace="gpus")).unused == ()
 
 
 def test_a_request_without_a_right_is_reported_and_one_refused_by_policy_is_not() -> None:
-    found = a_role(a_rule("", "pods", "patch"))
+    role = a_role(a_rule("", "pods", "patch"))
     lacking = an_event("delete", "pods", code=403, name="p", namespace="n", decision="forbid")
     narrowed = an_event("patch", "pods", code=403, name="p", namespace="n")
-    assert told(found, lacking, narrowed) == Usage(
+    assert told(role, lacking, narrowed) == Usage(
         unused=(Right("", "pods", "patch"),), refused=(Right("", "pods", "delete", "p", "n"),)
     )
 
 
 def test_writing_a_status_uses_the_rights_that_no_request_names_verb_by_verb() -> None:
-    found = a_role(
+    role = a_role(
         a_rule(DRA, "resourceclaims/status", "patch"),
         a_rule(DRA, "resourceclaims/binding", "patch", "update"),
         a_rule(DRA, "resourceclaims/driver", "associated-node:patch", names=("gpu.example.com",)),
@@ -114,17 +114,17 @@ def test_writing_a_status_uses_the_rights_that_no_request_names_verb_by_verb() -
     event = an_event(
         "patch", "resourceclaims", apiGroup=DRA, subresource="status", name="c", namespace="n"
     )
-    assert told(found, event).unused == (Right(DRA, "resourceclaims/binding", "update"),)
-    assert len(told(found).unused) == 4
+    assert told(role, event).unused == (Right(DRA, "resourceclaims/binding", "update"),)
+    assert len(told(role).unused) == 4
 
 
 def test_a_binding_of_a_role_that_the_cluster_has_gives_none_of_ours() -> None:
-    found = a_role(a_rule("", "nodes", "get"))
-    found[1]["roleRef"]["name"] = "system:openshift:scc:privileged"
-    assert rights.granted(found) == {}
+    role = a_role(a_rule("", "nodes", "get"))
+    role[1]["roleRef"]["name"] = "system:openshift:scc:privileged"
+    assert rights.granted(role) == {}
 
 
-def test_what_names_no_resource_is_no_request_for_one() -> None:
+def test_a_path_without_a_resource_is_no_resource_request() -> None:
     assert not list(rights.requests([{"user": {"username": USER}, "verb": "get"}]))
 
 
@@ -137,6 +137,6 @@ def test_a_rule_without_a_reason_makes_no_page(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_every_reason_is_a_sentence() -> None:
-    for said in why.WHY.values():
-        assert said.reason.endswith(".")
-        assert said.reason[0].isupper()
+    for statement in why.WHY.values():
+        assert statement.reason.endswith(".")
+        assert statement.reason[0].isupper()

@@ -50,10 +50,10 @@ THE_CHARTS = {
 def test_every_flag_of_a_process_is_a_value_with_its_default_and_meaning(
     model: type[settings.ProcessSettings], section: str
 ) -> None:
-    there = type(getattr(values.Values(), section)).model_fields
-    assert set(model.model_fields) - set(there) <= THE_CHARTS
-    for name in set(model.model_fields) & set(there) - {"offerings", "usual"}:
-        flag, value = model.model_fields[name], there[name]
+    model_fields = type(getattr(values.Values(), section)).model_fields
+    assert set(model.model_fields) - set(model_fields) <= THE_CHARTS
+    for name in set(model.model_fields) & set(model_fields) - {"offerings", "usual"}:
+        flag, value = model.model_fields[name], model_fields[name]
         assert value.description == flag.description
         assert value.default == (list(flag.default) if flag.default == () else flag.default)
 
@@ -72,12 +72,12 @@ def test_the_schema_takes_the_bounds_of_the_flags() -> None:
 def test_no_table_of_the_schema_takes_what_it_does_not_know() -> None:
     document = json.loads(written.schema())
     tables = [document, *document["$defs"].values()]
-    assert all(one["additionalProperties"] is False for one in tables if "properties" in one)
+    assert all(table["additionalProperties"] is False for table in tables if "properties" in table)
 
 
 def test_no_value_has_to_be_set() -> None:
     document = json.loads(written.schema())
-    asking = {name for name, one in document["$defs"].items() if "required" in one}
+    asking = {name for name, entry in document["$defs"].items() if "required" in entry}
     assert asking == {"MigProfile", "NodeShape", "Taint"}
     assert "required" not in document
 

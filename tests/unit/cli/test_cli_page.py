@@ -13,7 +13,7 @@ COMMANDS = dict(cli_page.commands(typer.main.get_command(lazy.app), "ration"))
 def test_every_command_has_an_example_and_every_option_a_meaning(name: str) -> None:
     command = COMMANDS[name]
     assert f"  {name}" in command.help
-    assert [one.name for one in command.params if not one.help] == []
+    assert [param.name for param in command.params if not param.help] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)

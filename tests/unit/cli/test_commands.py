@@ -13,11 +13,11 @@ RUN = CliRunner()
 def test_every_reason_is_listed_with_its_meaning() -> None:
     answer = RUN.invoke(app, ["reasons", "-o", "json"])
     assert answer.exit_code == 0
-    told = {one["reason"]: one["meaning"] for one in json.loads(answer.output)}
-    assert told == {one.value: one.meaning for one in reasons.Reason}
+    document = {load["reason"]: load["meaning"] for load in json.loads(answer.output)}
+    assert document == {reason.value: reason.meaning for reason in reasons.Reason}
 
 
-def test_one_reason_can_be_asked_for() -> None:
+def test_a_single_reason_can_be_queried() -> None:
     answer = RUN.invoke(app, ["reasons", "DeviceTaken", "-o", "yaml"])
     assert "allocated to another claim" in " ".join(answer.output.split())
 

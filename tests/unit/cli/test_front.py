@@ -18,7 +18,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
 
 def test_the_page_names_every_command_with_all_of_its_summary() -> None:
     page = " ".join(front.help_page().split())
-    assert all(f" {name} {one.summary}" in page for name, one in catalog.COMMANDS.items())
+    assert all(f" {name} {command.summary}" in page for name, command in catalog.COMMANDS.items())
 
 
 def test_the_page_is_as_wide_as_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,10 +33,10 @@ def test_the_page_of_a_wide_terminal_stays_readable(monkeypatch: pytest.MonkeyPa
 
 def test_the_page_has_the_options_that_typer_takes() -> None:
     page = " ".join(front.help_page().split())
-    options = [one for one in ROOT.params if isinstance(one, typer.core.TyperOption)]
-    told = [f"{one.opts[0]} {one.help}" for one in options]
-    assert len(told) == 2
-    assert all(one in page for one in told)
+    options = [param for param in ROOT.params if isinstance(param, typer.core.TyperOption)]
+    messages = [f"{option.opts[0]} {option.help}" for option in options]
+    assert len(messages) == 2
+    assert all(message in page for message in messages)
 
 
 def test_typer_prints_the_same_page() -> None:
@@ -66,5 +66,5 @@ def test_main_prints_the_version_that_typer_prints(
 def test_names_of_commands_are_completed_with_their_summaries() -> None:
     group = lazy.LazyGroup()
     items = group.shell_complete(None, "wh")
-    assert [(one.value, one.help) for one in items] == [("who", catalog.COMMANDS["who"].summary)]
+    assert [(item.value, item.help) for item in items] == [("who", catalog.COMMANDS["who"].summary)]
     assert group.commands == {}

@@ -43,12 +43,12 @@ def a_pod(folder: Path) -> str:
     claim = objects.a_claim("wide", objects.a_request("gpu", 2))
     pod = objects.a_pod("wide", "wide")
     del claim["status"], pod["status"]
-    found = [
+    results = [
         {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **claim},
         {"apiVersion": "v1", "kind": "Pod", **pod},
     ]
     path = folder / "wide.yaml"
-    path.write_text(yaml.safe_dump_all(found))
+    path.write_text(yaml.safe_dump_all(results))
     return str(path)
 
 
@@ -77,7 +77,7 @@ def printed(words: list[str], folder: Path) -> str:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_what_is_printed_is_as_it_was(name: str, tmp_path: Path) -> None:
+def test_the_output_equals_the_golden_file(name: str, tmp_path: Path) -> None:
     golden.same(f"{name}.txt", printed(RECORDED[name](tmp_path), tmp_path))
 
 
@@ -86,4 +86,4 @@ def test_every_command_is_recorded() -> None:
     for command, _ in cli_page.commands(typer.main.get_command(app), "ration"):
         words = command.removeprefix("ration ").replace(" ", "-")
         file = OTHERS.get(command)
-        assert file in recorded or any(one.startswith(words) for one in recorded), command
+        assert file in recorded or any(name.startswith(words) for name in recorded), command

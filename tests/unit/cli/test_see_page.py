@@ -10,9 +10,9 @@ PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "see.md").read_text()
 
 def shown(command: str) -> str:
     """The block of text below a command."""
-    found = re.search(rf"    {re.escape(command)}\n\n((?:    .*\n|\n)+)", PAGE)
-    assert found is not None
-    return "\n".join(line.removeprefix("    ") for line in found[1].rstrip().split("\n"))
+    match = re.search(rf"    {re.escape(command)}\n\n((?:    .*\n|\n)+)", PAGE)
+    assert match is not None
+    return "\n".join(line.removeprefix("    ") for line in match[1].rstrip().split("\n"))
 
 
 def recorded(name: str) -> str:
@@ -24,7 +24,7 @@ def test_explain_prints_what_the_page_shows() -> None:
     assert recorded("explain-pod-waiting.txt").startswith(text)
 
 
-def test_who_prints_what_the_page_shows() -> None:
+def test_the_who_command_prints_the_pages_rows() -> None:
     assert shown("ration who gpu-1/gpu-0000-75-00-0") == recorded("who-of-a-gpu.txt")
 
 

@@ -10,15 +10,15 @@ from tests.fakes import clock as fake_clock
 AWAY = errors.Unreachable(0, "Unreachable", "GET /api: refused")
 
 
-def answers(*given: int | BaseException) -> Callable[[], output.Answer]:
+def answers(*inputs: int | BaseException) -> Callable[[], output.Answer]:
     """One a call; after the last the user ends it."""
-    left: Iterator[int | BaseException] = iter((*given, KeyboardInterrupt()))
+    left: Iterator[int | BaseException] = iter((*inputs, KeyboardInterrupt()))
 
     def ask() -> output.Answer:
-        one = next(left)
-        if isinstance(one, BaseException):
-            raise one
-        return output.Answer({"n": one}, (f"n is {one}",))
+        item = next(left)
+        if isinstance(item, BaseException):
+            raise item
+        return output.Answer({"n": item}, (f"n is {item}",))
 
     return ask
 

@@ -28,7 +28,7 @@ def test_a_key_that_stands_twice_is_refused_with_its_line() -> None:
 @pytest.mark.parametrize(
     "text", ["[1, 2", "? [a]\n: b\n? {a", "\x00", "a: !!python/none x", "&a [*b]"]
 )
-def test_what_is_no_yaml_is_bad_input(text: str) -> None:
+def test_invalid_yaml_is_bad_input(text: str) -> None:
     with pytest.raises(errors.BadInput, match=r"^f( line \d+)?: is no YAML"):
         yaml_input.load(text, "f")
 

@@ -19,12 +19,12 @@ shapes:
 def test_the_shapes_of_nodes_are_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "shapes.yaml"
     path.write_text(SHAPES)
-    found = documents.read_node_shapes(path)
-    assert (found.ttl, [one.name for one in found.shapes]) == ("5m", ["h100-8"])
+    node_shapes = documents.read_node_shapes(path)
+    assert (node_shapes.ttl, [shape.name for shape in node_shapes.shapes]) == ("5m", ["h100-8"])
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (SHAPES.replace("gpus: 8", "gpus: many"), "shapes.yaml.shapes.0.gpus"),
         ("- not a mapping", "is list; expected a YAML mapping"),
@@ -32,21 +32,23 @@ def test_the_shapes_of_nodes_are_read_from_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_document_that_cannot_be_read_is_told_with_its_place(
-    tmp_path: Path, text: str, told: str
+    tmp_path: Path, text: str, message: str
 ) -> None:
     path = tmp_path / "shapes.yaml"
     path.write_text(text)
     with pytest.raises(errors.BadInput) as met:
         documents.read_node_shapes(path)
-    assert told in str(met.value)
+    assert message in str(met.value)
 
 
 def test_no_node_is_interrupted_where_the_taints_are_said_to_be_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    given = config.ControllerConfig.read(["--interruption-taints="])
-    assert given.interruption_taints == ()
-    given = config.ControllerConfig.read(["--interruption-taints=a", "--interruption-taints=b/c"])
-    assert given.interruption_taints == ("a", "b/c")
+    controller_config = config.ControllerConfig.read(["--interruption-taints="])
+    assert controller_config.interruption_taints == ()
+    controller_config = config.ControllerConfig.read(
+        ["--interruption-taints=a", "--interruption-taints=b/c"]
+    )
+    assert controller_config.interruption_taints == ("a", "b/c")
     monkeypatch.setenv("RATION_INTERRUPTION_TAINTS", "d,e")
     assert config.ControllerConfig.read([]).interruption_taints == ("d", "e")

@@ -29,10 +29,10 @@ def test_nodes_that_are_asked_for_arrive_or_fail_and_are_counted_by_shape(
     counted.count_requested("h100-8", 2)
     counted.observe_arrival("h100-8", 250.0)
     counted.count_failed("h100-8", node_request_metrics.NOT_ARRIVED)
-    of = {"shape": "h100-8"}
-    assert registry.get_sample_value("dra_gpu_nodes_requested_total", of) == 2
-    assert registry.get_sample_value("dra_gpu_nodes_arrived_total", of) == 1
-    assert registry.get_sample_value("dra_gpu_nodes_startup_seconds_sum", of) == 250
-    failed = of | {"reason": node_request_metrics.NOT_ARRIVED}
+    owner = {"shape": "h100-8"}
+    assert registry.get_sample_value("dra_gpu_nodes_requested_total", owner) == 2
+    assert registry.get_sample_value("dra_gpu_nodes_arrived_total", owner) == 1
+    assert registry.get_sample_value("dra_gpu_nodes_startup_seconds_sum", owner) == 250
+    failed = owner | {"reason": node_request_metrics.NOT_ARRIVED}
     assert registry.get_sample_value("dra_gpu_nodes_failed_total", failed) == 1
     assert registry.get_sample_value("dra_gpu_nodes_requested_total", {"shape": "l4-1"}) == 0

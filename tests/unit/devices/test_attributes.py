@@ -11,11 +11,11 @@ def of(face: faces.Face) -> attributes.Attributes:
     return attributes.face_attributes(face, 0b110, "controller")
 
 
-def test_what_is_not_known_is_not_published() -> None:
-    found = of(faces.WholeFace(PLAIN))
-    assert not {"resource.kubernetes.io/numaNode", "resource.kubernetes.io/pcieRoot"} & set(found)
-    assert found["type"] == "gpu"
-    assert found["allocator"] == "controller"
+def test_unknown_attributes_are_not_published() -> None:
+    result = of(faces.WholeFace(PLAIN))
+    assert not {"resource.kubernetes.io/numaNode", "resource.kubernetes.io/pcieRoot"} & set(result)
+    assert result["type"] == "gpu"
+    assert result["allocator"] == "controller"
 
 
 def test_only_the_whole_face_is_of_type_gpu() -> None:
@@ -33,16 +33,16 @@ def test_nvlink_is_said_of_whole_gpus_and_not_of_their_parts() -> None:
 
 def test_only_an_instance_that_exists_has_a_uuid_of_its_own() -> None:
     gpu = a_gpu()
-    at = HALF.placements[0]
-    assert "uuid" not in of(faces.MigFace(gpu, HALF, at))
-    there = of(faces.MigFace(gpu, HALF, at, an_instance(HALF, 0)))
-    assert (there["uuid"], there["parentUUID"]) == ("MIG-1", "GPU-1")
+    placement = HALF.placements[0]
+    assert "uuid" not in of(faces.MigFace(gpu, HALF, placement))
+    present = of(faces.MigFace(gpu, HALF, placement, an_instance(HALF, 0)))
+    assert (present["uuid"], present["parentUUID"]) == ("MIG-1", "GPU-1")
 
 
 def test_a_guest_says_that_its_time_slice_cannot_be_set() -> None:
     guest = dataclasses.replace(PLAIN, virtual=True)
-    found = of(faces.ShareFace(guest, faces.Sharing.TIME_SLICING, 8))
-    assert found["timeSliceInterval"] is False
+    result = of(faces.ShareFace(guest, faces.Sharing.TIME_SLICING, 8))
+    assert result["timeSliceInterval"] is False
     assert "timeSliceInterval" not in of(faces.ShareFace(guest, faces.Sharing.MPS, 8))
 
 
@@ -68,5 +68,5 @@ def test_a_long_name_is_cut_between_characters() -> None:
     [("580.105.08", "580.105.8"), ("535.54", "535.54.0"), ("1.2.3.4", "1.2.3"), ("", None)],
 )
 def test_a_driver_version_becomes_a_semantic_version(version: str, expected: str | None) -> None:
-    found = attributes.semver(version)
-    assert (found.text if found else None) == expected
+    semver = attributes.semver(version)
+    assert (semver.text if semver else None) == expected

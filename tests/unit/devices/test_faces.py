@@ -31,9 +31,9 @@ def test_a_mode_that_can_be_turned_off_hides_nothing() -> None:
 
 
 def test_an_instance_we_did_not_make_takes_its_place_and_what_overlaps_it() -> None:
-    found = faces.offered_faces(a_gpu(an_instance(HALF, 0), enabled=True), faces.Offering())
-    assert [face.name for face in found] == [f"{NAME}-mig-3g40gb-0", f"{NAME}-mig-3g40gb-4"]
-    first = found[0]
+    offered_faces = faces.offered_faces(a_gpu(an_instance(HALF, 0), enabled=True), faces.Offering())
+    assert [face.name for face in offered_faces] == [f"{NAME}-mig-3g40gb-0", f"{NAME}-mig-3g40gb-4"]
+    first = offered_faces[0]
     assert isinstance(first, faces.MigFace)
     assert first.instance is not None
     assert first.instance.uuid == "MIG-1"
@@ -68,8 +68,8 @@ def test_static_mig_does_not_show_what_we_have_made() -> None:
 def test_a_part_knows_what_lies_at_its_place_whoever_made_it() -> None:
     ours = dataclasses.replace(an_instance(HALF, 0), ours=True)
     shown = faces.offered_faces(a_gpu(ours, enabled=True), faces.Offering())
-    there = {face.name: face.existing for face in shown if isinstance(face, faces.MigFace)}
-    assert there == {**dict.fromkeys([*FREE, f"{NAME}-mig-3g40gb-4"]), FREE[2]: ours}
+    instances = {face.name: face.existing for face in shown if isinstance(face, faces.MigFace)}
+    assert instances == {**dict.fromkeys([*FREE, f"{NAME}-mig-3g40gb-4"]), FREE[2]: ours}
 
 
 def test_a_face_is_found_by_its_name_and_no_other_is() -> None:
@@ -83,8 +83,8 @@ def test_a_face_is_found_by_its_name_and_no_other_is() -> None:
 
 def test_static_mig_is_the_instances_that_exist() -> None:
     static = faces.Offering(mig=faces.MigMode.STATIC)
-    there = a_gpu(an_instance(EIGHTH, 1), enabled=True)
-    assert names_of(there, static) == [f"{NAME}-mig-1g10gb-1"]
+    gpu = a_gpu(an_instance(EIGHTH, 1), enabled=True)
+    assert names_of(gpu, static) == [f"{NAME}-mig-1g10gb-1"]
     assert names_of(a_gpu(enabled=True), static) == []
     assert names_of(a_gpu(), static) == [NAME, *SHARES]
 

@@ -16,7 +16,7 @@ WANTS_RESET = Polled(GPU, PollResult(recovery=1, energy_mj=900))
 
 def after(*observed: health.Observation, policy: health.Policy = POLICY) -> health.NodeHealth:
     start: health.NodeHealth = {}
-    return functools.reduce(lambda state, one: health.fold(state, one, policy), observed, start)
+    return functools.reduce(lambda state, item: health.fold(state, item, policy), observed, start)
 
 
 def found(
@@ -28,7 +28,9 @@ def found(
 def taints(
     *observed: health.Observation, policy: health.Policy = POLICY
 ) -> list[tuple[str, str, str]]:
-    return [(one.key, one.value, one.effect) for one in found(*observed, policy=policy)]
+    return [
+        (ailment.key, ailment.value, ailment.effect) for ailment in found(*observed, policy=policy)
+    ]
 
 
 def test_a_well_gpu_has_no_ailment() -> None:
@@ -84,7 +86,7 @@ def test_a_driver_that_goes_on_asking_for_nothing_is_believed_over_the_xid(code:
     assert found(*story, last) == ()
 
 
-def test_what_takes_a_node_down_waits_for_the_gpu_to_be_made_anew() -> None:
+def test_a_fatal_fault_stays_until_the_gpu_is_reset() -> None:
     assert [value for _, value, _ in taints(WELL, XidEvent(GPU, 79), *CALM, *CALM)] == ["79"]
 
 
@@ -127,7 +129,7 @@ def test_a_gpu_whose_call_hangs_is_tainted_with_the_call_until_it_has_returned()
     assert found(WELL, hangs, hangs, WELL) == ()
 
 
-def test_that_a_call_returns_at_last_makes_no_gpu_anew() -> None:
+def test_a_late_return_of_a_call_is_no_reset() -> None:
     story: list[health.Observation] = [
         WELL,
         XidEvent(GPU, 79),
@@ -159,8 +161,8 @@ def test_an_xid_is_over_when_the_energy_counter_fell() -> None:
 
 
 def test_a_reset_from_before_an_xid_does_not_clear_it() -> None:
-    before, at_fault = (Polled(GPU, PollResult(energy_mj=mj)) for mj in (1_000, 10))
-    assert len(found(before, XidEvent(GPU, 119), at_fault)) == 1
+    previous, at_fault = (Polled(GPU, PollResult(energy_mj=mj)) for mj in (1_000, 10))
+    assert len(found(previous, XidEvent(GPU, 119), at_fault)) == 1
 
 
 def test_an_xid_is_not_over_while_the_gpu_still_asks_for_something() -> None:
@@ -177,9 +179,9 @@ def test_an_xid_is_not_over_while_the_gpu_still_asks_for_something() -> None:
         (99, "ACTION_99", "NoSchedule"),
     ],
 )
-def test_what_the_gpu_asks_for_is_a_taint_of_its_own(action: int, value: str, effect: str) -> None:
-    asked = Polled(GPU, PollResult(recovery=action))
-    assert taints(asked, policy=EVICTING) == [("ration.dev/recovery", value, effect)]
+def test_a_recovery_action_is_a_taint_of_its_own(action: int, value: str, effect: str) -> None:
+    polled = Polled(GPU, PollResult(recovery=action))
+    assert taints(polled, policy=EVICTING) == [("ration.dev/recovery", value, effect)]
 
 
 def test_a_repair_is_pending_until_a_poll_no_longer_finds_it() -> None:
@@ -193,7 +195,7 @@ def test_memory_beyond_repair_is_told() -> None:
     assert [value for _, value, _ in taints(broken)] == ["sram-threshold", "unrepairable"]
 
 
-def test_what_was_known_of_a_gpu_stays_while_it_is_lost() -> None:
+def test_faults_of_a_gpu_stay_while_it_is_lost() -> None:
     pending = Polled(GPU, PollResult(repair_pending=True))
     unwatched = Watched(GPU, "GPU is lost")
     assert [value for _, value, _ in taints(pending, LOST, unwatched)] == ["lost", "pending"]
@@ -209,18 +211,25 @@ def test_a_gpu_whose_events_cannot_be_had_is_no_worse_for_it() -> None:
 def test_a_mig_instances_fault_is_its_own_and_the_gpus_affects_all() -> None:
     first, second = Instance(7, 0), Instance(8, 0)
     both = found(XidEvent(GPU, 48, first), XidEvent(GPU, 119), XidEvent(GPU, 95, Instance(7)))
-    assert [one.value for one in health.instance_ailments(both, first)] == ["48", "95", "119"]
-    assert [one.value for one in health.instance_ailments(both, second)] == ["119"]
-    assert [one.value for one in health.instance_ailments(both, Instance(7, 1))] == ["95", "119"]
+    assert [
+        instance_ailment.value for instance_ailment in health.instance_ailments(both, first)
+    ] == ["48", "95", "119"]
+    assert [
+        instance_ailment.value for instance_ailment in health.instance_ailments(both, second)
+    ] == ["119"]
+    assert [
+        instance_ailment.value
+        for instance_ailment in health.instance_ailments(both, Instance(7, 1))
+    ] == ["95", "119"]
 
 
-def test_of_many_xids_the_gravest_are_shown() -> None:
+def test_the_gravest_of_many_xids_are_shown() -> None:
     codes = [46, 48, 62, 64, 95, 79]
     story: list[health.Observation] = [XidEvent(GPU, code) for code in codes]
     assert [value for _, value, _ in taints(*story, policy=EVICTING)] == ["79", "46", "48"]
 
 
-def test_one_gpu_is_not_ill_with_another_ones_faults() -> None:
+def test_faults_of_a_gpu_do_not_affect_another() -> None:
     state = after(WELL, XidEvent(OTHER, 79), Polled(OTHER, PollResult("gone")))
     assert health.ailments(state[GPU], POLICY) == ()
     assert len(health.ailments(state[OTHER], POLICY)) == 2

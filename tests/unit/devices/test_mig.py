@@ -42,23 +42,25 @@ def test_placements_that_share_a_slice_overlap() -> None:
 
 
 def test_a_place_holds_the_instance_meant_and_one_that_has_no_device() -> None:
-    at = mig.Placement(4, 4)
-    made = mig.Instance(2, 9, at, 0, ids.MigUuid("MIG-1"))
+    placement = mig.Placement(4, 4)
+    instance = mig.Instance(2, 9, placement, 0, ids.MigUuid("MIG-1"))
     gpu = ids.GpuUuid("GPU-1")
-    assert mig.InstanceRef(gpu, 9, at).matches(made)
-    assert mig.InstanceRef(gpu, 9, at, ids.MigUuid("MIG-1")).matches(made)
-    assert not mig.InstanceRef(gpu, 9, at, ids.MigUuid("MIG-2")).matches(made)
-    assert not mig.InstanceRef(gpu, 5, at).matches(made)
-    assert not mig.InstanceRef(gpu, 9, mig.Placement(0, 4)).matches(made)
-    assert mig.InstanceRef(gpu, 9, at, ids.MigUuid("MIG-2")).matches(mig.Instance(2, 9, at))
+    assert mig.InstanceRef(gpu, 9, placement).matches(instance)
+    assert mig.InstanceRef(gpu, 9, placement, ids.MigUuid("MIG-1")).matches(instance)
+    assert not mig.InstanceRef(gpu, 9, placement, ids.MigUuid("MIG-2")).matches(instance)
+    assert not mig.InstanceRef(gpu, 5, placement).matches(instance)
+    assert not mig.InstanceRef(gpu, 9, mig.Placement(0, 4)).matches(instance)
+    assert mig.InstanceRef(gpu, 9, placement, ids.MigUuid("MIG-2")).matches(
+        mig.Instance(2, 9, placement)
+    )
 
 
 def test_instances_are_told_apart_by_the_places_of_ours() -> None:
     ours, theirs = mig.Instance(1, 9, mig.Placement(0, 4)), mig.Instance(2, 9, mig.Placement(4, 4))
-    found = mig.Mig(enabled=True, resetless=True, profiles=(), instances=(ours, theirs))
-    place = mig.InstanceRef(ids.GpuUuid("GPU-1"), 9, ours.placement)
-    apart = mig.mark_own(found, [place])
-    assert [one.ours for one in apart.instances] == [True, False]
+    result = mig.Mig(enabled=True, resetless=True, profiles=(), instances=(ours, theirs))
+    instance_ref = mig.InstanceRef(ids.GpuUuid("GPU-1"), 9, ours.placement)
+    apart = mig.mark_own(result, [instance_ref])
+    assert [instance.ours for instance in apart.instances] == [True, False]
     assert apart.foreign == (theirs,)
-    assert apart.find(place) == apart.instances[0]
-    assert mig.mark_own(apart, []) == found
+    assert apart.find(instance_ref) == apart.instances[0]
+    assert mig.mark_own(apart, []) == result

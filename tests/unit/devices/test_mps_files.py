@@ -24,14 +24,14 @@ def test_a_desired_file_is_read_with_its_defaults() -> None:
     assert (read.active_thread_percentage, read.multi_user, read.shm_bytes) == (100, False, None)
 
 
-def test_what_a_reader_does_not_know_is_kept() -> None:
+def test_unknown_fields_are_kept() -> None:
     read = mps_files.Desired.parse(desired(priority=1), "d.json")
     assert json.loads(read.render())["priority"] == 1
     assert mps_files.Desired.parse(read.render(), "d.json") == read
 
 
 @pytest.mark.parametrize(
-    ("changes", "where", "words"),
+    ("changes", "location", "words"),
     [
         ({"key": "../etc"}, "d.json.key", "expected letters, digits"),
         ({"key": 7}, "d.json.key", "valid string"),
@@ -50,12 +50,10 @@ def test_what_a_reader_does_not_know_is_kept() -> None:
         ({"version": 2}, "d.json.version", "a newer program wrote this"),
     ],
 )
-def test_what_is_wrong_is_named_by_file_and_field(
-    changes: dict[str, Any], where: str, words: str
-) -> None:
+def test_errors_name_file_and_field(changes: dict[str, Any], location: str, words: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         mps_files.Desired.parse(desired(**changes), "d.json")
-    assert caught.value.location == where
+    assert caught.value.location == location
     assert words in caught.value.problem
 
 
@@ -101,5 +99,5 @@ def test_nothing_of_a_file_is_kept_once_it_is_gone() -> None:
         gc.collect()
         return sys.getallocatedblocks()
 
-    before = files(0, 100)
-    assert files(100, 1000) < before + 500
+    previous = files(0, 100)
+    assert files(100, 1000) < previous + 500

@@ -8,14 +8,14 @@ DAY_S = 24 * 3600.0
 
 def failing(past: FailureHistory, *ends: float) -> FailureHistory:
     """A GPU that failed a minute before each of these times, and recovered then."""
-    for at in ends:
-        past = quarantine_policy.update(past, at - 60, ill=True)
-        past = quarantine_policy.update(past, at, ill=False)
+    for end in ends:
+        past = quarantine_policy.update(past, end - 60, ill=True)
+        past = quarantine_policy.update(past, end, ill=False)
     return past
 
 
 def values(past: FailureHistory) -> list[str]:
-    return [one.value for one in quarantine_policy.ailments(past)]
+    return [ailment.value for ailment in quarantine_policy.ailments(past)]
 
 
 def test_the_third_failure_within_a_day_keeps_a_gpu_out_once_it_is_over() -> None:
@@ -23,10 +23,14 @@ def test_the_third_failure_within_a_day_keeps_a_gpu_out_once_it_is_over() -> Non
     assert values(twice) == []
     again = quarantine_policy.update(twice, 3000, ill=True)
     assert values(again) == []
-    (one,) = quarantine_policy.ailments(quarantine_policy.update(again, 4000, ill=False))
-    assert (one.key, one.value, one.effect) == ("ration.dev/quarantine", "3", "NoSchedule")
-    assert "3 times" in one.message
-    assert "ration.dev/clear-quarantine" in one.message
+    (ailment,) = quarantine_policy.ailments(quarantine_policy.update(again, 4000, ill=False))
+    assert (ailment.key, ailment.value, ailment.effect) == (
+        "ration.dev/quarantine",
+        "3",
+        "NoSchedule",
+    )
+    assert "3 times" in ailment.message
+    assert "ration.dev/clear-quarantine" in ailment.message
 
 
 @pytest.mark.parametrize(("third", "out"), [(1000 + DAY_S - 1, True), (1000 + DAY_S, False)])
@@ -36,8 +40,8 @@ def test_a_failure_counts_for_a_day(third: float, *, out: bool) -> None:
 
 def test_a_failure_that_goes_on_is_one_however_often_it_is_looked_at() -> None:
     past = FailureHistory()
-    for at in range(100):
-        past = quarantine_policy.update(past, at, ill=True)
+    for index in range(100):
+        past = quarantine_policy.update(past, index, ill=True)
     assert past == FailureHistory(ill=True)
     assert quarantine_policy.update(past, 100, ill=False).failures == (100,)
 
@@ -48,7 +52,7 @@ def test_a_quarantine_outlasts_the_day_and_counts_on() -> None:
     assert past.since == 3000
 
 
-def test_what_is_kept_of_failures_has_an_end() -> None:
+def test_the_history_of_failures_is_bounded() -> None:
     assert values(failing(FailureHistory(), *range(1000, 300_000, 1000))) == ["99"]
 
 
@@ -67,10 +71,10 @@ def test_a_clock_that_was_set_back_does_not_make_failures_last() -> None:
 
 
 def test_a_gpu_in_quarantine_is_as_healthy_as_without() -> None:
-    kept = quarantine_policy.ailments(failing(FailureHistory(), 1, 2, 3))
+    ailments = quarantine_policy.ailments(failing(FailureHistory(), 1, 2, 3))
     xid = health.Ailment("ration.dev/xid", "48", "NoSchedule", "")
-    assert health.is_healthy(kept) is True
-    assert health.is_healthy((*kept, xid)) is False
+    assert health.is_healthy(ailments) is True
+    assert health.is_healthy((*ailments, xid)) is False
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,8 @@ def test_a_class_orders_policies_that_there_are(raw: Any) -> None:
 
 def test_a_class_selects_what_a_class_of_the_chart_selects() -> None:
     installed = {
-        one.name: one.selectors for one in map(device_classes.parse, helm.usual("DeviceClass"))
+        device_class.name: device_class.selectors
+        for device_class in map(device_classes.parse, helm.usual("DeviceClass"))
     }
     shared, whole = map(device_classes.parse, found(CLASSES))
     assert flat(shared.selectors) == flat(installed["gpu-mps.ration.dev"])
@@ -60,45 +61,45 @@ def test_a_class_selects_what_a_class_of_the_chart_selects() -> None:
 
 
 def flat(selectors: tuple[str, ...]) -> list[str]:
-    return [" ".join(one.split()) for one in selectors]
+    return [" ".join(selector.split()) for selector in selectors]
 
 
 def simulated(*words: str) -> list[dict[str, Any]]:
-    told = CliRunner().invoke(app, ["simulate", *words, "--cluster", CLUSTER, "-o", "json"])
-    pods: list[dict[str, Any]] = json.loads(told.stdout)["pods"]
+    result = CliRunner().invoke(app, ["simulate", *words, "--cluster", CLUSTER, "-o", "json"])
+    pods: list[dict[str, Any]] = json.loads(result.stdout)["pods"]
     return pods
 
 
 def test_replicas_are_spread_and_the_event_says_so() -> None:
     pods = simulated("-f", CLASSES, "-f", PODS)
-    assert [one["node"] for one in pods] == ["gpu-2", "gpu-1", "gpu-2"]
+    assert [pod["node"] for pod in pods] == ["gpu-2", "gpu-1", "gpu-2"]
     words = "on gpu-2: the emptiest node: 2 of 2 GPUs were free, 1 are left"
     assert pods[0]["why"].endswith(words)
 
 
 def test_without_the_annotation_they_share_a_gpu(tmp_path: Path) -> None:
     plain = []
-    for one in found(CLASSES):
-        del one["metadata"]["annotations"]
-        plain.append(one)
+    for entry in found(CLASSES):
+        del entry["metadata"]["annotations"]
+        plain.append(entry)
     (tmp_path / "classes.yaml").write_text(yaml.safe_dump_all(plain))
     first, second, _ = simulated("-f", str(tmp_path / "classes.yaml"), "-f", PODS)
     assert first["devices"][0]["device"] == second["devices"][0]["device"]
 
 
-def test_what_is_usual_is_read_by_the_controller_and_fits_the_chart() -> None:
+def test_the_workload_mix_is_readable_and_fits_the_chart() -> None:
     (document,) = yaml.safe_load_all(Path(USUAL).read_text())
     read = workload_mix.read(document, "usual.yaml")
     assert len(configured_mix.build_mix(read).shapes) == len(document["workloads"])
     held = values.Values.model_validate({"controller": {"usual": document["workloads"]}})
     assert tuple(held.model_dump()["controller"]["usual"]) == tuple(
-        one.model_dump() for one in read.workloads
+        workload.model_dump() for workload in read.workloads
     )
 
 
 def test_the_how_to_shows_the_example_as_it_stands() -> None:
     (document,) = yaml.safe_load_all(Path(USUAL).read_text())
-    shown = [yaml.safe_load(one) for one in re.findall(r"```yaml\n(.*?)```", HOW_TO, re.DOTALL)]
+    shown = [yaml.safe_load(match) for match in re.findall(r"```yaml\n(.*?)```", HOW_TO, re.DOTALL)]
     assert {"controller": {"usual": document["workloads"]}} in shown
     assert found(CLASSES)[0] in shown
 
@@ -107,39 +108,43 @@ def chosen(
     view: cluster_state.ClusterState,
     order: str,
     usual: policy_mix.WorkloadMix = policy_mix.DEFAULT_MIX,
-    **asked: Any,
+    **fields: Any,
 ) -> allocator_types.Placement:
-    claim = objects.claim("c", objects.a_request("r", asked.pop("count", 1), **asked))
+    claim = objects.claim("c", objects.a_request("r", fields.pop("count", 1), **fields))
     deciding = replace(snapshots.DECIDING, policy_chain=ranking.parse_policies(order, usual))
     workload = allocation.workload(claim)
     return allocation.placed(dra_allocator.allocate(view, workload, deciding))
 
 
 def devices(answer: allocator_types.Placement) -> list[str]:
-    return [one.device.device for one in answer.assignments]
+    return [assignment.device.device for assignment in answer.assignments]
 
 
 def machine(name: str, *taken: str) -> cluster_state.ClusterState:
     """One node, some of whose GPUs are in use."""
     pool = simulated_pool.of_machine("node-a", "controller", name)
-    found = slice_builder.render(
+    rendered = slice_builder.render(
         pool, slice_builder.Owner(simulated_pool.node_name("node-a"), "uid"), 1
     )
-    held = [snapshots.holding(f"x-{one}", "node-a", one) for one in taken]
+    held = [snapshots.holding(f"x-{name}", "node-a", name) for name in taken]
     installed = map(device_classes.parse, helm.usual("DeviceClass"))
-    more = [one for one in installed if one.name != objects.device_class().name]
-    return snapshots.view(*found, taken=held, found_classes=more)
+    more = [
+        device_class
+        for device_class in installed
+        if device_class.name != objects.device_class().name
+    ]
+    return snapshots.view(*rendered, taken=held, found_classes=more)
 
 
 def test_a_small_instance_is_laid_where_the_large_one_still_fits() -> None:
     profile = 'device.attributes["gpu.ration.dev"].profile == "1g.10gb"'
-    asked: Any = {
+    request: Any = {
         "deviceClassName": names.CLASS_MIG,
         "selectors": [{"cel": {"expression": profile}}],
     }
     view = machine("hgx-h100")
-    assert devices(chosen(view, "", **asked))[0].endswith("-mig-1g10gb-0")
-    assert devices(chosen(view, "mig-layout", **asked))[0].endswith("-mig-1g10gb-6")
+    assert devices(chosen(view, "", **request))[0].endswith("-mig-1g10gb-0")
+    assert devices(chosen(view, "mig-layout", **request))[0].endswith("-mig-1g10gb-6")
 
 
 def test_two_gpus_are_those_that_a_bridge_joins() -> None:

@@ -24,19 +24,19 @@ GPUS = 16
 
 
 def the_queues() -> list[queues.Queue]:
-    return [queues.parse(one) for one in RAW]
+    return [queues.parse(entry) for entry in RAW]
 
 
-def shown(found: dict[str, Fraction]) -> str:
+def shown(fractions: dict[str, Fraction]) -> str:
     return " | ".join(
-        queue_format.gpus(round(found[name] * 1000)) for name in ("vision", "speech", "serving")
+        queue_format.gpus(round(fractions[name] * 1000)) for name in ("vision", "speech", "serving")
     )
 
 
 def test_the_example_is_accepted_as_it_stands() -> None:
-    made = tree.build_tree(the_queues())
-    assert not made.faults
-    assert made.leaves == ("", "serving", "speech", "vision")
+    queue_tree = tree.build_tree(the_queues())
+    assert not queue_tree.faults
+    assert queue_tree.leaves == ("", "serving", "speech", "vision")
 
 
 @pytest.mark.parametrize(
@@ -51,29 +51,31 @@ def test_the_example_is_accepted_as_it_stands() -> None:
 def test_the_shares_that_are_told_are_those_that_are_computed(
     case: str, wants: dict[str, int]
 ) -> None:
-    made = tree.build_tree(the_queues())
+    queue_tree = tree.build_tree(the_queues())
     leaves = ("vision", "speech", "serving")
     demand = {name: Fraction(wants.get(name, 2 * GPUS), GPUS) for name in leaves}
-    found = in_gpus(fair_share.fair_shares(made, some(GPUS), demand), GPUS)
-    assert f"| {case} | {shown(found)} |" in PAGE
+    fractions = in_gpus(fair_share.fair_shares(queue_tree, some(GPUS), demand), GPUS)
+    assert f"| {case} | {shown(fractions)} |" in PAGE
 
 
 def test_the_limit_that_is_told_is_told_so() -> None:
-    made = an_engine(GPUS, *the_queues())
-    made.charge("x", "serving", some(6))
-    found = made.exceeded_limit("serving", some(1))
-    assert found is not None
-    assert f"    {queue_messages.limit_message(found)}\n" in PAGE
+    queue_engine = an_engine(GPUS, *the_queues())
+    queue_engine.charge("x", "serving", some(6))
+    exceeded_limit = queue_engine.exceeded_limit("serving", some(1))
+    assert exceeded_limit is not None
+    assert f"    {queue_messages.limit_message(exceeded_limit)}\n" in PAGE
 
 
 def test_the_past_counts_as_it_is_told() -> None:
-    made = an_engine(8, *(queue(name, half_life_s=6 * 3600) for name in ("first", "second")))
-    made.queue_statuses(NOON)
-    made.charge("x", "first", some(8), NOON)
-    made.schedule_order([a_workload(f"s{n}", "second") for n in range(8)], NOON + 6 * 3600)
-    found = in_gpus(made.fair_shares(), 8)
-    assert [float(found[name]) for name in ("first", "second")] == pytest.approx([2.0, 6.0])
-    average = made.queue_statuses(NOON + 6 * 3600)["first"].average_share
+    queue_engine = an_engine(
+        8, *(queue(name, half_life_s=6 * 3600) for name in ("first", "second"))
+    )
+    queue_engine.queue_statuses(NOON)
+    queue_engine.charge("x", "first", some(8), NOON)
+    queue_engine.schedule_order([a_workload(f"s{n}", "second") for n in range(8)], NOON + 6 * 3600)
+    fractions = in_gpus(queue_engine.fair_shares(), 8)
+    assert [float(fractions[name]) for name in ("first", "second")] == pytest.approx([2.0, 6.0])
+    average = queue_engine.queue_statuses(NOON + 6 * 3600)["first"].average_share
     assert average is not None
     assert average * 8 == pytest.approx(4.0)
     assert "average is 4. Now" in PAGE
@@ -81,16 +83,16 @@ def test_the_past_counts_as_it_is_told() -> None:
 
 
 def test_the_status_that_is_shown_is_written_so() -> None:
-    made = an_engine(GPUS, queue("vision", deserved=4), queue("other"))
-    made.charge("x", "vision", some(6.5))
+    queue_engine = an_engine(GPUS, queue("vision", deserved=4), queue("other"))
+    queue_engine.charge("x", "vision", some(6.5))
     others = [a_workload(f"o{n}", "other") for n in range(GPUS)]
-    made.schedule_order([a_workload("v", "vision", since=-7500), *others], NOON)
+    queue_engine.schedule_order([a_workload("v", "vision", since=-7500), *others], NOON)
     _, fence, rest = HOW_TO.partition("```yaml\nstatus:\n")
-    told = yaml.safe_load("status:\n" + rest.partition("```")[0])["status"]
+    reported = yaml.safe_load("status:\n" + rest.partition("```")[0])["status"]
     assert fence
     moment = dt.datetime(2027, 1, 15, 8, tzinfo=dt.UTC)
-    found = status.render(made.queue_statuses(NOON)["vision"], None, 1, moment, {})
-    assert {name: found[name] for name in told} == told
+    rendered = status.render(queue_engine.queue_statuses(NOON)["vision"], None, 1, moment, {})
+    assert {name: rendered[name] for name in reported} == reported
 
 
 def cell(raw: Any, path: str) -> str:
@@ -98,7 +100,7 @@ def cell(raw: Any, path: str) -> str:
     steps = path.replace('[?(@.type=="Accepted")]', ".Accepted").strip(".").split(".")
     for step in steps:
         if isinstance(raw, list):
-            raw = next(one for one in raw if one["type"] == step)
+            raw = next(entry for entry in raw if entry["type"] == step)
         else:
             raw = raw.get(step)
         if raw is None:
@@ -107,23 +109,25 @@ def cell(raw: Any, path: str) -> str:
 
 
 def test_the_listing_that_is_shown_is_printed_so() -> None:
-    made = an_engine(GPUS, *the_queues())
+    queue_engine = an_engine(GPUS, *the_queues())
     for name, gpus in (("vision", 10), ("speech", 2), ("serving", 4)):
-        made.charge(name, name, some(gpus))
+        queue_engine.charge(name, name, some(gpus))
     waiting = [("vision", 300, 2), ("speech", 7500, 1), ("serving", 40, 1)]
-    made.schedule_order([a_workload(n, n, gpus, since=-age) for n, age, gpus in waiting], NOON)
+    queue_engine.schedule_order(
+        [a_workload(n, n, gpus, since=-age) for n, age, gpus in waiting], NOON
+    )
     moment = dt.datetime.fromtimestamp(NOON, dt.UTC)
-    columns = [one for one in kinds.QUEUE.columns if one.head != "Age"]
-    lines = [["NAME", *(one.head.upper() for one in columns)]]
-    for raw in sorted(RAW, key=lambda one: str(one["metadata"]["name"])):
+    columns = [column for column in kinds.QUEUE.columns if column.head != "Age"]
+    lines = [["NAME", *(column.head.upper() for column in columns)]]
+    for raw in sorted(RAW, key=lambda item: str(item["metadata"]["name"])):
         name = raw["metadata"]["name"]
-        shown = status.render(made.queue_statuses(NOON)[name], None, 1, moment, {})
+        shown = status.render(queue_engine.queue_statuses(NOON)[name], None, 1, moment, {})
         spec = {"weight": 1, **raw["spec"]}
-        cells = [cell({"spec": spec, "status": shown}, one.path) for one in columns]
-        lines.append([name, *(one for one in cells if one)])
-    told = [line.split() for line in HOW_TO.splitlines()]
+        cells = [cell({"spec": spec, "status": shown}, column.path) for column in columns]
+        lines.append([name, *(name for name in cells if name)])
+    words = [line.split() for line in HOW_TO.splitlines()]
     for line in lines:
-        assert line in told, line
+        assert line in words, line
 
 
 def test_the_fault_that_is_shown_is_told_so() -> None:
@@ -143,12 +147,12 @@ ROWS = {
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_what_is_told_beside_other_orders_was_measured(row: str) -> None:
+def test_quoted_comparisons_with_other_orders_were_measured(row: str) -> None:
     figure, form = ROWS[row]
-    found = {one["name"]: one for one in json.loads(RESULTS.read_text())["figures"]}
+    result = {figure["name"]: figure for figure in json.loads(RESULTS.read_text())["figures"]}
     fifo, strict = (
-        found[f"Gavel, {figure} beside {other}"] for other in ("FIFO", "strict priority")
+        result[f"Gavel, {figure} beside {other}"] for other in ("FIFO", "strict priority")
     )
     # Stored are four digits: what ends in a 5 was more, as far as that tells.
-    cells = [one + 1e-9 for one in (fifo["ours"], fifo["reference"], strict["reference"])]
-    assert f"| {row} | {' | '.join(form.format(one) for one in cells)} |" in PAGE
+    cells = [entry + 1e-9 for entry in (fifo["ours"], fifo["reference"], strict["reference"])]
+    assert f"| {row} | {' | '.join(form.format(entry) for entry in cells)} |" in PAGE

@@ -27,7 +27,7 @@ MACHINES = {"node-a": "dgx-a100", "node-h": "hgx-h100"}
 
 
 def installed() -> list[device_classes.DeviceClass]:
-    return [device_classes.parse(one) for one in helm.usual("DeviceClass")]
+    return [device_classes.parse(entry) for entry in helm.usual("DeviceClass")]
 
 
 @pytest.fixture(scope="module")
@@ -37,48 +37,54 @@ def view() -> cluster_state.ClusterState:
         (name, simulated_pool.of_machine(name, "controller", machine))
         for name, machine in MACHINES.items()
     ]
-    found = [
-        one
+    results = [
+        entry
         for name, pool in pools
-        for one in slice_builder.render(
+        for entry in slice_builder.render(
             pool, slice_builder.Owner(simulated_pool.node_name(name), "uid"), 1
         )
     ]
-    more = [one for one in installed() if one.name != objects.device_class().name]
-    return snapshots.view(*found, found_classes=more)
+    more = [
+        device_class
+        for device_class in installed()
+        if device_class.name != objects.device_class().name
+    ]
+    return snapshots.view(*results, found_classes=more)
 
 
 def in_it(file: Path, *kinds: str) -> list[Any]:
-    return [one for one in helm.objects(file.read_text()) if one["kind"] in kinds]
+    return [obj for obj in helm.objects(file.read_text()) if obj["kind"] in kinds]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_webhook_takes_a_shape_as_it_stands(file: Path) -> None:
-    known = configs.ClusterFacts(snapshots.DRIVER, {one.name: one for one in installed()})
-    found = in_it(file, "ResourceClaimTemplate", "ResourceClaim")
-    assert found
-    for raw in found:
+    cluster_facts = configs.ClusterFacts(
+        snapshots.DRIVER, {device_class.name: device_class for device_class in installed()}
+    )
+    results = in_it(file, "ResourceClaimTemplate", "ResourceClaim")
+    assert results
+    for raw in results:
         kind = admission_review.ObjectKind("resource.k8s.io", "v1", raw["kind"])
-        assert validation_claims.check(kind, raw, known) == validation_claims.NOTHING
+        assert validation_claims.check(kind, raw, cluster_facts) == validation_claims.NOTHING
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_shape_has_a_place_on_idle_machines(file: Path, view: cluster_state.ClusterState) -> None:
-    templates = {one["metadata"]["name"]: one for one in in_it(file, "ResourceClaimTemplate")}
+    templates = {entry["metadata"]["name"]: entry for entry in in_it(file, "ResourceClaimTemplate")}
     users = in_it(file, "Pod", "Job", "Deployment", "StatefulSet")
     assert users
     for user in users:
         spec = user["spec"] if user["kind"] == "Pod" else user["spec"]["template"]["spec"]
-        asked = []
-        for one in spec["resourceClaims"]:
-            claim = objects.a_claim(one["resourceClaimTemplateName"])
-            claim["spec"] = templates[one["resourceClaimTemplateName"]]["spec"]["spec"]
-            asked.append(claims.parse(claim))
+        request = []
+        for resource_claim in spec["resourceClaims"]:
+            claim = objects.a_claim(resource_claim["resourceClaimTemplateName"])
+            claim["spec"] = templates[resource_claim["resourceClaimTemplateName"]]["spec"]["spec"]
+            request.append(claims.parse(claim))
         named = [
-            {"name": one["name"], "resourceClaimName": one["resourceClaimTemplateName"]}
-            for one in spec["resourceClaims"]
+            {"name": entry["name"], "resourceClaimName": entry["resourceClaimTemplateName"]}
+            for entry in spec["resourceClaims"]
         ]
-        assert placed(decide(view, *asked, **{**spec, "resourceClaims": named})).assignments
+        assert placed(decide(view, *request, **{**spec, "resourceClaims": named})).assignments
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -90,7 +96,7 @@ CAPABILITIES = ("7.5.0", "8.0.0", "8.6.0", "8.9.0", "9.0.0", "10.0.0", "10.3.0",
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found"),
+    ("expected", "names"),
     [
         ("BF16", CAPABILITIES[1:]),
         ("FP8, a scale per tensor", CAPABILITIES[3:]),
@@ -101,17 +107,17 @@ CAPABILITIES = ("7.5.0", "8.0.0", "8.6.0", "8.9.0", "9.0.0", "10.0.0", "10.3.0",
     ],
 )
 def test_the_pages_selectors_find_the_capabilities_it_says(
-    wanted: str, found: tuple[str, ...]
+    expected: str, names: tuple[str, ...]
 ) -> None:
-    (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| {wanted} |")]
+    (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| {expected} |")]
     (after,) = re.findall(r"`(\..+?)`", row)
     text = f'device.attributes["gpu.ration.dev"].cudaComputeCapability{after}'
-    assert tuple(one for one in CAPABILITIES if holds(text, one) is True) == found
+    assert tuple(name for name in CAPABILITIES if holds(text, name) is True) == names
 
 
 def test_a_capability_is_no_text_to_compare() -> None:
-    asked = 'device.attributes["gpu.ration.dev"].cudaComputeCapability >= "8.9.0"'
-    assert isinstance(holds(asked, "10.0.0"), selector.EvaluationFailure)
+    question = 'device.attributes["gpu.ration.dev"].cudaComputeCapability >= "8.9.0"'
+    assert isinstance(holds(question, "10.0.0"), selector.EvaluationFailure)
 
 
 def holds(expression: str, capability: str) -> bool | selector.EvaluationFailure:

@@ -45,7 +45,7 @@ def test_a_pod_that_is_created_again_is_another() -> None:
         world.server.delete(gvr.PODS, NAME, "ration-system", uid=first["metadata"]["uid"])
 
 
-def test_what_is_applied_to_a_node_is_shown_and_a_conflict_is_told() -> None:
+def test_an_apply_to_a_node_is_visible_and_conflicts_are_reported() -> None:
     world = deciding.World(1)
     uid = world.server.nodes["node-0"]["metadata"]["uid"]
 

@@ -28,9 +28,9 @@ def test_another_seed_is_another_plan() -> None:
 
 
 def test_faults_come_as_often_as_asked_and_only_to_their_kind() -> None:
-    found = patches(HALF)
-    assert 400 < found.count(plan.ResetAfter()) < 600
-    assert 400 < found.count(plan.Answer(409, "Conflict")) < 600
+    results = patches(HALF)
+    assert 400 < results.count(plan.ResetAfter()) < 600
+    assert 400 < results.count(plan.Answer(409, "Conflict")) < 600
     assert {HALF.of_request(plan.Kind.GET, number) for number in range(100)} == {None}
 
 

@@ -8,8 +8,8 @@ PLACE = plan.Place(Path("/lane"))
 README = (Path(__file__).parents[3] / "README.md").read_text()
 
 
-def environment(**given: str) -> dict[str, str]:
-    return plan.environment({"PATH": "/bin", **given}, PLACE, None)
+def environment(**fields: str) -> dict[str, str]:
+    return plan.environment({"PATH": "/bin", **fields}, PLACE, None)
 
 
 def test_the_home_is_the_lane_s_and_go_may_fetch_no_other() -> None:
@@ -35,13 +35,13 @@ def test_caches_toolchains_and_wishes_of_the_caller_are_left_out(name: str) -> N
 @pytest.mark.parametrize(
     "name", ["GOPROXY", "GOSUMDB", "HTTPS_PROXY", "SSL_CERT_FILE", "PIP_INDEX_URL", "LANG", "TERM"]
 )
-def test_how_networks_are_reached_is_kept(name: str) -> None:
+def test_proxy_settings_are_kept(name: str) -> None:
     assert environment(**{name: "something"})[name] == "something"
 
 
 def test_a_go_that_is_named_comes_first() -> None:
-    made = plan.environment({"PATH": "/bin:/go/bin"}, PLACE, Path("/old/bin"))
-    assert made["PATH"] == "/old/bin:/bin:/go/bin"
+    document = plan.environment({"PATH": "/bin:/go/bin"}, PLACE, Path("/old/bin"))
+    assert document["PATH"] == "/old/bin:/bin:/go/bin"
 
 
 def test_both_commands_of_the_readme_are_run() -> None:
@@ -59,8 +59,8 @@ def test_every_cache_lies_in_the_lane() -> None:
 
 
 def test_a_clone_is_of_the_commit_and_shares_nothing() -> None:
-    made = plan.clone(Path("/source"), "abc", Path("/lane/checkout-1"))
-    assert [words[1:] for words in made] == [
+    clone = plan.clone(Path("/source"), "abc", Path("/lane/checkout-1"))
+    assert [words[1:] for words in clone] == [
         ("clone", "--quiet", "--no-hardlinks", "/source", "/lane/checkout-1"),
         ("-C", "/lane/checkout-1", "checkout", "--quiet", "--detach", "abc"),
     ]

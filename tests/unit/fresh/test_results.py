@@ -29,17 +29,17 @@ def test_a_result_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
             results.Result(commit, "go1.26.6", booted=False, rounds=(COLD,)),
             tmp_path / "fresh.json",
         )
-    kept = json.loads((tmp_path / "fresh.json").read_text())
-    assert kept["commit"] == "b"
-    assert kept["rounds"][0]["steps"][1]["last"] == "this machine lacks runc"
+    document = json.loads((tmp_path / "fresh.json").read_text())
+    assert document["commit"] == "b"
+    assert document["rounds"][0]["steps"][1]["last"] == "this machine lacks runc"
 
 
 def test_a_cache_s_growth_is_what_a_run_brought(tmp_path: Path) -> None:
     folders = {"ours": tmp_path / "ours", "none": tmp_path / "none"}
-    before = caches.sizes(folders)
+    previous = caches.sizes(folders)
     (tmp_path / "ours" / "deep").mkdir(parents=True)
     (tmp_path / "ours" / "deep" / "file").write_bytes(bytes(3 << 20))
-    assert caches.grown(before, caches.sizes(folders)) == {"ours": 3, "none": 0}
+    assert caches.grown(previous, caches.sizes(folders)) == {"ours": 3, "none": 0}
 
 
 def test_timings_are_of_programs_alone_the_longest_first(tmp_path: Path) -> None:

@@ -11,15 +11,15 @@ ROOT = Path(__file__).parents[3]
 FILES = [
     word
     for gate in table.GATES
-    for one in gate.commands
-    for word in one.words
+    for item in gate.commands
+    for word in item.words
     if word.startswith("tests/")
 ]
 
 
 def test_every_gate_has_its_number_and_is_shown_by_something() -> None:
-    assert [one.number for one in table.GATES] == list(range(1, 18))
-    assert all(one.commands for one in table.GATES)
+    assert [gate.number for gate in table.GATES] == list(range(1, 18))
+    assert all(gate.commands for gate in table.GATES)
 
 
 @pytest.mark.parametrize("named", FILES)
@@ -27,26 +27,26 @@ def test_every_file_that_a_gate_names_is_there(named: str) -> None:
     assert (ROOT / named).exists()
 
 
-def test_of_a_command_the_last_result_is_kept_and_of_others_theirs(tmp_path: Path) -> None:
+def test_only_the_result_of_the_run_command_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     for code in (1, 0):
         results.keep(results.Result("a", code, 3, f"ended with {code}", "abc"), path)
     results.keep(results.Result("b", 1, 4, "red", "abd"), path)
-    kept = results.stored(path)
-    assert {name: one.code for name, one in kept.items()} == {"a": 0, "b": 1}
-    assert kept["a"].last == "ended with 0"
+    stored = results.stored(path)
+    assert {name: result.code for name, result in stored.items()} == {"a": 0, "b": 1}
+    assert stored["a"].last == "ended with 0"
 
 
 def test_the_page_says_what_is_green_what_is_red_and_what_was_never_run() -> None:
-    first, second, *_ = (one for gate in table.GATES for one in gate.commands)
-    kept = {
+    first, second, *_ = (item for gate in table.GATES for item in gate.commands)
+    retained = {
         first.text: results.Result(first.text, 0, 7, "== 3 passed in 7s ==", "abc"),
         second.text: results.Result(second.text, 1, 9, "1 failed | 2 passed", "abd"),
     }
-    made = page.page(kept)
-    assert f"| `{first.text}` | green after 7 s: 3 passed in 7s | abc |" in made
-    assert f"| `{second.text}` | **red**, exit code 1 after 9 s: 1 failed / 2 passed | abd" in made
-    assert "| not run yet | |" in made
+    text = page.page(retained)
+    assert f"| `{first.text}` | green after 7 s: 3 passed in 7s | abc |" in text
+    assert f"| `{second.text}` | **red**, exit code 1 after 9 s: 1 failed / 2 passed | abd" in text
+    assert "| not run yet | |" in text
 
 
 def test_a_gate_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,7 +59,7 @@ def test_listing_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert "tests/e2e/test_reclaim.py -k away" in capsys.readouterr().out
 
 
-def test_of_the_gates_some_commands_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+def test_some_commands_of_the_gates_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--only", "2,6", "--having", "chaos", "--list"]) == 0
     listed = capsys.readouterr().out.splitlines()
-    assert [one.strip() for one in listed[1:]] == ["make chaos"]
+    assert [name.strip() for name in listed[1:]] == ["make chaos"]

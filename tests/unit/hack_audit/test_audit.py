@@ -14,8 +14,8 @@ KNOWN: dict[str, Any] = {
 }
 
 
-def a_page(version: str, *known: dict[str, Any]) -> dict[str, Any]:
-    return {"info": {"version": version}, "vulnerabilities": list(known)}
+def a_page(version: str, *existing: dict[str, Any]) -> dict[str, Any]:
+    return {"info": {"version": version}, "vulnerabilities": list(existing)}
 
 
 def test_a_vulnerability_of_a_release_is_reported_with_aliases_and_fixed_versions() -> None:
@@ -31,7 +31,7 @@ def test_without_a_release_page_the_project_page_counts_if_it_is_the_newest() ->
     assert audit.judge(PIN, None, a_page("2.7.0")).known == ()
 
 
-def test_of_an_older_release_nothing_is_known_and_that_is_said() -> None:
+def test_an_older_release_is_reported_as_unknown() -> None:
     verdict = audit.judge(PIN, None, a_page("2.8.0", KNOWN))
     assert verdict.known is None
     assert "not told of, as they are not the newest: urllib3 2.7.0" in list(audit.lines([verdict]))

@@ -11,5 +11,5 @@ def test_a_pool_with_as_many_slices_as_each_says_is_whole(counts: str) -> None:
 
 
 @pytest.mark.parametrize("counts", ["", "5", "5 5", "1 1", "3 2 3"])
-def test_one_of_which_a_part_is_published_is_not(counts: str) -> None:
+def test_a_partly_published_pool_is_not_whole(counts: str) -> None:
     assert not driver.is_whole(counts)

@@ -9,13 +9,13 @@ def of_kind(kind: str) -> dict[str, Any]:
 
 def test_kueue_as_a_process_applies_its_chart_without_the_pod_and_api_service() -> None:
     chart = [of_kind(kind) for kind in ("Secret", "Deployment", "APIService", "Service")]
-    kept = kueue.installed(chart)
-    assert [one["kind"] for one in kept] == ["Namespace", "Secret", "Service"]
-    assert kept[0]["metadata"]["name"] == kueue.NAMESPACE
+    installed = kueue.installed(chart)
+    assert [entry["kind"] for entry in installed] == ["Namespace", "Secret", "Service"]
+    assert installed[0]["metadata"]["name"] == kueue.NAMESPACE
 
 
 def test_the_webhooks_service_leads_to_the_process() -> None:
-    made = kueue.endpoint(21007)
-    assert made["metadata"]["labels"]["kubernetes.io/service-name"] == kueue.SERVICE
-    assert made["ports"] == [{"name": "", "port": 21007, "protocol": "TCP"}]
-    assert made["endpoints"][0]["addresses"] == ["198.19.255.1"]
+    endpoint = kueue.endpoint(21007)
+    assert endpoint["metadata"]["labels"]["kubernetes.io/service-name"] == kueue.SERVICE
+    assert endpoint["ports"] == [{"name": "", "port": 21007, "protocol": "TCP"}]
+    assert endpoint["endpoints"][0]["addresses"] == ["198.19.255.1"]

@@ -16,11 +16,11 @@ def test_a_cluster_without_a_name_lies_where_it_always_did() -> None:
 
 
 @pytest.mark.parametrize(
-    "of",
+    "owner",
     ["tag", "home", "marker", "state", "etcd", "shims", "network", "kubeconfig", "logs", "records"],
 )
-def test_two_clusters_of_a_checkout_share_no_folder(of: str) -> None:
-    assert getattr(NAMED, of) != getattr(USUAL, of)
+def test_two_clusters_of_a_checkout_share_no_folder(owner: str) -> None:
+    assert getattr(NAMED, owner) != getattr(USUAL, owner)
 
 
 def test_all_clusters_of_a_machine_share_the_lock() -> None:
@@ -46,11 +46,11 @@ def test_the_environment_names_the_cluster_where_nobody_else_does(
 
 
 @pytest.mark.parametrize("name", ["../x", "Tests", "1st", "a-b", "averylongname", " "])
-def test_what_could_not_be_a_folder_or_is_too_long_is_refused(name: str) -> None:
+def test_invalid_or_too_long_cluster_names_are_refused(name: str) -> None:
     with pytest.raises(errors.ClusterError, match="RATION_CLUSTER"):
         layout.Layout(CHECKOUT, name=name)
 
 
 def test_sockets_of_the_longest_node_name_fit_their_path_whatever_the_cluster_s_name() -> None:
-    usual, named = (len(str(one.node("n" * 20).socket)) for one in (USUAL, NAMED))
+    usual, named = (len(str(item.node("n" * 20).socket)) for item in (USUAL, NAMED))
     assert named == usual < 107

@@ -45,7 +45,7 @@ def test_two_steps_are_shown_at_once_with_what_each_reported(tmp_path: Path) -> 
         first(0.2, "20 of 100 packages")
         second(0.5, "50 of 100 packages")
     shown = text.getvalue()
-    assert all(told in shown for told in ("20 of 100 packages", "50 of 100 packages"))
+    assert all(entry in shown for entry in ("20 of 100 packages", "50 of 100 packages"))
 
 
 def test_a_step_after_all_others_ended_is_shown_again(tmp_path: Path) -> None:

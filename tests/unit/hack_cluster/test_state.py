@@ -31,9 +31,9 @@ def test_a_removed_node_s_index_and_ports_are_free_again() -> None:
 
 
 def test_a_driver_that_runs_as_pods_leaves_only_the_gpus_to_the_machine() -> None:
-    found = a_cluster(a_node(0), driver=state.Driver.PODS).components()
-    assert [name for name, node in found if node] == ["containerd", "kubelet", "gpu"]
-    assert not [name for name, _ in found if name.startswith("controller-")]
+    components = a_cluster(a_node(0), driver=state.Driver.PODS).components()
+    assert [name for name, node in components if node] == ["containerd", "kubelet", "gpu"]
+    assert not [name for name, _ in components if name.startswith("controller-")]
 
 
 def test_a_cluster_without_the_driver_has_no_driver_components() -> None:
@@ -48,19 +48,19 @@ def test_every_node_and_every_controller_is_a_component() -> None:
 
 
 def test_nodes_added_later_do_not_make_it_another_cluster() -> None:
-    wanted = state.Wanted(
+    expected = state.Wanted(
         kubernetes="1.37", nodes=(a_node(0),), controllers=2, driver=state.Driver.PROCESSES
     )
-    assert wanted.is_met_by(a_cluster(a_node(0), a_node(1)))
-    assert not wanted.is_met_by(a_cluster(a_node(1)))
-    assert not wanted.is_met_by(a_cluster(a_node(0), driver=state.Driver.NONE))
+    assert expected.is_met_by(a_cluster(a_node(0), a_node(1)))
+    assert not expected.is_met_by(a_cluster(a_node(1)))
+    assert not expected.is_met_by(a_cluster(a_node(0), driver=state.Driver.NONE))
 
 
 def test_a_cluster_of_another_kubernetes_is_another_cluster() -> None:
-    wanted = state.Wanted(
+    expected = state.Wanted(
         kubernetes="1.36", nodes=(a_node(0),), controllers=2, driver=state.Driver.PROCESSES
     )
-    assert not wanted.is_met_by(a_cluster(a_node(0)))
+    assert not expected.is_met_by(a_cluster(a_node(0)))
 
 
 def test_a_state_survives_its_file() -> None:

@@ -3,9 +3,9 @@ from pathlib import Path
 from hack.cluster import boot, layout, processes, state, store
 
 
-def a_cluster(where: layout.Layout, **changes: object) -> state.ClusterState:
+def a_cluster(location: layout.Layout, **changes: object) -> state.ClusterState:
     fields = {
-        "checkout": str(where.checkout),
+        "checkout": str(location.checkout),
         "boot": processes.boot(),
         "phase": state.Phase.UP,
         "kubernetes": "1.37",
@@ -19,19 +19,19 @@ def a_cluster(where: layout.Layout, **changes: object) -> state.ClusterState:
     return state.ClusterState.model_validate({**fields, **changes})
 
 
-def written(where: layout.Layout, **changes: object) -> state.ClusterState:
-    where.home.mkdir(parents=True)
-    made = a_cluster(where, **changes)
-    store.write(where, made)
-    return made
+def written(location: layout.Layout, **changes: object) -> state.ClusterState:
+    location.home.mkdir(parents=True)
+    cluster_state = a_cluster(location, **changes)
+    store.write(location, cluster_state)
+    return cluster_state
 
 
 def test_other_clusters_of_this_boot_are_seen_and_one_s_own_is_not(tmp_path: Path) -> None:
     usual, named, old = (layout.Layout(tmp_path / "c", tmp_path, n) for n in ("", "tests", "old"))
-    there = written(usual)
+    cluster_state = written(usual)
     written(named)
     written(old, boot="an earlier one")
-    assert store.others(named) == (there,)
+    assert store.others(named) == (cluster_state,)
 
 
 def test_machine_folders_are_removed_with_the_last_cluster_that_may_mount_them(

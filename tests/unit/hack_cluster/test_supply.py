@@ -53,14 +53,14 @@ def test_a_set_is_built_where_that_is_asked_whatever_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("published", "told"),
+    ("published", "message"),
     [(PUBLISHED, "its release site does not answer"), ({}, "publishes no programs")],
 )
 def test_nothing_is_built_where_official_files_alone_are_asked(
-    published: dict[str, str], told: str
+    published: dict[str, str], message: str
 ) -> None:
     chosen = choose(a_set(**published), supply.Go(NEW), supply.Way.RELEASE)
-    assert chosen.refusal == f"karpenter v1.15.0: {told}; build it with RATION_PROGRAMS=build"
+    assert chosen.refusal == f"karpenter v1.15.0: {message}; build it with RATION_PROGRAMS=build"
 
 
 def test_a_go_too_old_that_may_fetch_none_is_refused_with_advice() -> None:
@@ -71,12 +71,12 @@ def test_a_go_too_old_that_may_fetch_none_is_refused_with_advice() -> None:
 
 
 def test_an_optional_set_raises_the_floor_for_no_other() -> None:
-    go = supply.Go(OLD)
+    outcome = supply.Go(OLD)
     others = (a_set(name="etcd", go=None), a_set(), a_set(name="helm", go=None))
     refused = [
-        one.tools.name
-        for one in (choose(each, go, environ=LOCAL) for each in others)
-        if one.refusal
+        choice.tools.name
+        for choice in (choose(each, outcome, environ=LOCAL) for each in others)
+        if choice.refusal
     ]
     assert refused == ["karpenter"]
 
@@ -87,27 +87,27 @@ def test_a_set_that_asks_for_a_newer_go_fetches_it_where_nobody_forbade_it() -> 
 
 @pytest.mark.parametrize("toolchain", ["auto", "go1.26.6+auto"])
 def test_a_go_that_may_fetch_another_builds_all(toolchain: str) -> None:
-    go = supply.Go(versions.GoVersion((1, 24, 0)), toolchain)
-    assert choose(a_set(go=None), go, environ={"GOTOOLCHAIN": toolchain}).refusal == ""
+    outcome = supply.Go(versions.GoVersion((1, 24, 0)), toolchain)
+    assert choose(a_set(go=None), outcome, environ={"GOTOOLCHAIN": toolchain}).refusal == ""
 
 
 @pytest.mark.parametrize("toolchain", ["local", "path", "go1.25.0", "go1.25.0+path"])
 def test_a_go_that_may_fetch_none_is_named_by_its_own_version(toolchain: str) -> None:
-    go = supply.Go(versions.GoVersion((1, 25, 0)), toolchain)
-    assert "Go 1.26.0 or newer builds it; this is 1.25.0" in choose(a_set(go=None), go).refusal
+    outcome = supply.Go(versions.GoVersion((1, 25, 0)), toolchain)
+    assert "Go 1.26.0 or newer builds it; this is 1.25.0" in choose(a_set(go=None), outcome).refusal
 
 
-def test_where_there_is_no_go_it_is_asked_for() -> None:
+def test_a_missing_go_is_reported() -> None:
     assert choose(a_set(), supply.Go(None)).refusal == (
         "karpenter v1.15.0: Go 1.26.9 or newer builds it (go.dev/dl)"
     )
 
 
-def test_what_a_set_lacks_is_told_with_all_else_that_the_machine_lacks() -> None:
+def test_all_missing_requirements_are_reported_together() -> None:
     refused = supply.Choice(a_set(), supply.Way.BUILD, "karpenter: no Go")
-    there = supply.Choice(a_set(), supply.Way.BUILD)
-    assert prerequisites.Missing("karpenter: no Go") in prerequisites.check([there, refused])
-    assert prerequisites.check([there]) == prerequisites.check([])
+    choice = supply.Choice(a_set(), supply.Way.BUILD)
+    assert prerequisites.Missing("karpenter: no Go") in prerequisites.check([choice, refused])
+    assert prerequisites.check([choice]) == prerequisites.check([])
 
 
 def test_readme_names_the_oldest_go_that_builds_a_cluster() -> None:

@@ -10,15 +10,15 @@ def names(folder: Path) -> set[str]:
 
 
 def test_a_kept_folder_is_made_once(tmp_path: Path) -> None:
-    made: list[Path] = []
+    paths: list[Path] = []
 
     def make(part: Path) -> None:
-        made.append(part)
+        paths.append(part)
         (part / "program").touch()
 
     for _ in range(2):
         assert names(toolchain.keep(tmp_path / "tool-0a1b", make)) == {"program"}
-    assert len(made) == 1
+    assert len(paths) == 1
 
 
 def test_a_folder_that_could_not_be_made_leaves_nothing(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_a_folder_that_could_not_be_made_leaves_nothing(tmp_path: Path) -> None:
     assert names(tmp_path) == {"tool.lock"}
 
 
-def test_what_a_killed_builder_left_goes_and_other_tools_stay(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_builder_are_removed_and_other_tools_stay(tmp_path: Path) -> None:
     for name in (".tool-xyz", ".tools-xyz", "tool-old"):
         (tmp_path / name).mkdir()
     toolchain.keep(tmp_path / "tool-0a1b", lambda part: part.touch())

@@ -96,15 +96,15 @@ def test_an_optional_set_is_part_of_no_cluster_and_can_be_asked_for() -> None:
     assert catalogue.sets()["queue"].release is None
 
 
-@pytest.mark.parametrize("asked", [None, ""])
-def test_the_default_line_is_taken_when_none_is_asked_for(asked: str | None) -> None:
-    assert versions.parse(FILE).line(asked) == "1.37"
+@pytest.mark.parametrize("question", [None, ""])
+def test_the_default_line_is_taken_when_none_is_asked_for(question: str | None) -> None:
+    assert versions.parse(FILE).line(question) == "1.37"
 
 
-@pytest.mark.parametrize("asked", ["1.35", "1.36.4", "v1.36"])
-def test_an_unknown_line_is_refused_with_the_known_ones(asked: str) -> None:
-    with pytest.raises(errors.ClusterError, match=rf"'{asked}'.*expected 1\.37 or 1\.36"):
-        versions.parse(FILE).line(asked)
+@pytest.mark.parametrize("question", ["1.35", "1.36.4", "v1.36"])
+def test_an_unknown_line_is_refused_with_the_known_ones(question: str) -> None:
+    with pytest.raises(errors.ClusterError, match=rf"'{question}'.*expected 1\.37 or 1\.36"):
+        versions.parse(FILE).line(question)
 
 
 def test_each_staging_repository_is_replaced_by_its_own_release() -> None:

@@ -10,7 +10,7 @@ def test_requirements_are_carried_with_their_hashes() -> None:
     assert pack.carried(lock) == "pyyaml==6.0 ; os \\\n    --hash=sha256:b\n"
 
 
-def test_what_is_left_out_is_a_requirement_of_the_driver() -> None:
+def test_omitted_packages_are_requirements_of_the_driver() -> None:
     names = {line.partition("==")[0] for line in LOCK.splitlines() if line[:1].isalnum()}
     assert names >= pack.LEFT_OUT
     assert all(f"{name}==" in pack.carried(LOCK) for name in names - pack.LEFT_OUT)

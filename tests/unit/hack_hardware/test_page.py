@@ -14,8 +14,8 @@ EVIDENCE = """| Fact | Standing |
 
 
 def fact(name: str, value: object = None, **more: object) -> dict[str, Any]:
-    where = {"driver": "580.95", "simulated": False, "at": "2026-11-24T10:00:00+00:00"}
-    return {"fact": name, "value": value, **where, **more}
+    location = {"driver": "580.95", "simulated": False, "at": "2026-11-24T10:00:00+00:00"}
+    return {"fact": name, "value": value, **location, **more}
 
 
 def rendered(tmp_path: Path, *seen: dict[str, Any]) -> list[str]:

@@ -17,7 +17,7 @@ def test_a_level_begins_with_the_steps_of_the_levels_before() -> None:
     assert own == [step.name for step in steps.ALL]
 
 
-def test_what_changes_a_setting_is_of_the_level_own_and_is_undone() -> None:
+def test_only_steps_of_the_level_own_change_settings_and_undo_them() -> None:
     changing = {"mig", "compute-mode", "time-slice"}
     assert {step.name for step in steps.ALL if step.undo is not None} == changing
     assert changing.isdisjoint(names("mps"))

@@ -19,15 +19,15 @@ def a_checkout(folder: Path) -> Path:
 
 def test_a_changed_template_makes_another_image(tmp_path: Path) -> None:
     checkout = a_checkout(tmp_path)
-    before = build._key(checkout)
-    assert build._key(checkout) == before
+    previous = build._key(checkout)
+    assert build._key(checkout) == previous
     (checkout / "driver/web/templates/page.html").write_text("changed")
-    assert build._key(checkout) != before
+    assert build._key(checkout) != previous
 
 
 def test_bytecode_makes_no_other_image(tmp_path: Path) -> None:
     checkout = a_checkout(tmp_path)
-    before = build._key(checkout)
+    previous = build._key(checkout)
     (checkout / "driver/__pycache__").mkdir()
     (checkout / "driver/__pycache__/one.pyc").write_text("x")
-    assert build._key(checkout) == before
+    assert build._key(checkout) == previous

@@ -50,7 +50,7 @@ def takers(root: Path, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", LEFT_OUT)
-def test_what_is_left_out_is_there_to_leave_out(name: str) -> None:
+def test_omitted_files_exist(name: str) -> None:
     package, _, inner = name.partition("/")
     assert inner, "a whole package is left out by the lock"
     assert (folder(package) / inner).is_dir()
@@ -84,5 +84,5 @@ def test_an_import_of_a_part_is_seen_however_it_is_written(tmp_path: Path) -> No
         "other": "from . import aiohttp, api",
     }.items():
         (root / f"{name}.py").write_text(f"def later():\n    {line}\n")
-    found = [Path(path).stem for path in takers(root, "client/aio")]
-    assert found == ["inner", "named", "plain", "relative"]
+    stems = [Path(path).stem for path in takers(root, "client/aio")]
+    assert stems == ["inner", "named", "plain", "relative"]

@@ -54,7 +54,9 @@ def test_the_layer_holds_the_files_by_name_owned_by_root(tmp_path: Path) -> None
         assert packed.getmember("tmp").mode == 0o1777
         assert packed.getmember("etc/z").mode == 0o644
         assert (packed.extractfile("etc/z") or io.BytesIO()).read() == b"copied"
-        assert {(one.uid, one.gid, one.mtime) for one in packed.getmembers()} == {(0, 0, 0)}
+        assert {(member.uid, member.gid, member.mtime) for member in packed.getmembers()} == {
+            (0, 0, 0)
+        }
 
 
 def test_the_same_files_are_the_same_bytes_in_any_order(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_each_worker_has_a_machine_where_the_charts_values_look_for_it() -> None
     assert "extraMounts" not in plain
     for name, worker in zip(("gpus-worker", "gpus-worker2"), workers, strict=True):
         machine = WHERE.machine(name)
-        mounts = {one["containerPath"]: one["hostPath"] for one in worker.pop("extraMounts")}
+        mounts = {entry["containerPath"]: entry["hostPath"] for entry in worker.pop("extraMounts")}
         assert mounts == {
             str(HOST_ROOT): f"{machine}/host-root",
             "/run/nvidia/driver": f"{machine}/driver-root",
@@ -47,19 +47,19 @@ def test_on_control_groups_of_version_1_the_kubelet_is_told_to_take_them() -> No
     assert (document["kind"], document["failCgroupV1"]) == ("KubeletConfiguration", False)
 
 
-def test_where_scores_cannot_be_lowered_containerd_does_not_try() -> None:
+def test_containerd_keeps_oom_scores_where_they_cannot_be_lowered() -> None:
     (patch,) = rendered(config.Host(oom_scores_fixed=True))["containerdConfigPatches"]
     assert "restrict_oom_score_adj = true" in patch
 
 
-def test_what_the_file_patches_and_mounts_itself_comes_first_and_stays() -> None:
+def test_patches_and_mounts_of_the_users_file_come_first() -> None:
     text = TEXT + "kubeadmConfigPatches: [mine]\n"
     text = text.replace(
         "  - role: worker\n", "  - role: worker\n    extraMounts: [{hostPath: /a}]\n"
     )
-    found = rendered(config.Host(legacy_cgroups=True), text)
-    assert found["kubeadmConfigPatches"][0] == "mine"
-    assert found["nodes"][1]["extraMounts"][0] == {"hostPath": "/a"}
+    result = rendered(config.Host(legacy_cgroups=True), text)
+    assert result["kubeadmConfigPatches"][0] == "mine"
+    assert result["nodes"][1]["extraMounts"][0] == {"hostPath": "/a"}
 
 
 @pytest.mark.parametrize(

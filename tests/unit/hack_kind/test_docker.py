@@ -21,9 +21,9 @@ from hack.kind import config, daemon, docker, driver, nodeimages, programs
 )
 def test_a_failure_that_is_known_is_one_line_that_says_what_to_do(output: str, words: str) -> None:
     failed = errors.CommandFailedError(("kind", "create"), 1, f"a\n{output}\nb")
-    said = str(docker.refusal(failed))
-    assert words in said
-    assert "\n" not in said
+    message = str(docker.refusal(failed))
+    assert words in message
+    assert "\n" not in message
 
 
 def test_a_disk_that_is_full_under_our_own_hands_is_the_same() -> None:
@@ -42,10 +42,10 @@ def test_a_failure_that_is_not_known_keeps_its_words() -> None:
         ("Cannot connect to the Docker daemon", "make kind-up DAEMON=1"),
     ],
 )
-def test_where_no_daemon_answers_it_says_how_to_have_one(reason: str, words: str) -> None:
-    said = daemon.refusal(reason)
-    assert words in said
-    assert "\n" not in said
+def test_a_missing_daemon_is_reported_with_a_remedy(reason: str, words: str) -> None:
+    refusal = daemon.refusal(reason)
+    assert words in refusal
+    assert "\n" not in refusal
 
 
 def test_a_docker_that_is_not_there_is_not_installed() -> None:
@@ -69,7 +69,7 @@ S = nodeimages.Source
 
 
 @pytest.mark.parametrize(
-    ("asked", "built", "legacy", "source"),
+    ("question", "built", "legacy", "source"),
     [
         ("mine:1", True, True, S.GIVEN),
         ("", True, False, S.BUILT),
@@ -78,10 +78,10 @@ S = nodeimages.Source
     ],
 )
 def test_a_hub_is_not_asked_where_its_node_image_would_not_run(
-    asked: str, *, built: bool, legacy: bool, source: nodeimages.Source
+    question: str, *, built: bool, legacy: bool, source: nodeimages.Source
 ) -> None:
     host = config.Host(legacy_cgroups=legacy)
-    assert nodeimages.source(asked, built=built, host=host) is source
+    assert nodeimages.source(question, built=built, host=host) is source
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_only_what_is_needed_is_taken_from_the_lock_with_its_hashes() -> None:
     assert machines.locked("\n".join(ENTRIES), {"b-c", "d"}) == "\n".join(ENTRIES[1:]) + "\n"
 
 
-def test_what_the_simulator_needs_is_closed_under_requirements() -> None:
+def test_the_simulators_packages_are_closed_under_requirements() -> None:
     needed = machines.closure(("pydantic",))
     assert {"pydantic", "pydantic-core", "typing-extensions"} <= needed
     assert "kubernetes" not in needed
@@ -43,8 +43,8 @@ def test_what_the_simulator_needs_is_closed_under_requirements() -> None:
 
 def test_the_last_clusters_files_go_with_their_folder_and_not_before(tmp_path: Path) -> None:
     first, second = (layout.Layout(tmp_path, name) for name in ("first", "second"))
-    for where in (first, second):
-        where.machine("worker").mkdir(parents=True)
+    for location in (first, second):
+        location.machine("worker").mkdir(parents=True)
     up.clear(first)
     assert second.home.is_dir()
     up.clear(second)
@@ -52,5 +52,5 @@ def test_the_last_clusters_files_go_with_their_folder_and_not_before(tmp_path: P
 
 
 def test_the_kubeconfig_is_in_the_checkout_and_in_nobodys_home() -> None:
-    where = layout.Layout(Path("/src"), "gpus")
-    assert where.kubeconfig == Path("/src/.kind/gpus/kubeconfig")
+    location = layout.Layout(Path("/src"), "gpus")
+    assert location.kubeconfig == Path("/src/.kind/gpus/kubeconfig")

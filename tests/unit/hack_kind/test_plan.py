@@ -46,11 +46,11 @@ def actions(facts: plan.Facts) -> list[plan.Action]:
     return [step.action for step in plan.up(WANTED, facts)]
 
 
-def test_from_nothing_a_cluster_is_made_before_its_gpus_its_images_and_the_chart() -> None:
+def test_a_new_cluster_is_created_before_gpus_images_and_chart() -> None:
     assert actions(NOTHING) == [A.CREATE, A.GPUS, A.IMAGES, A.INSTALL]
 
 
-def test_of_a_cluster_that_is_as_wanted_only_the_chart_is_looked_after() -> None:
+def test_an_up_to_date_cluster_only_gets_the_chart() -> None:
     assert actions(MADE) == [A.INSTALL]
 
 
@@ -121,7 +121,7 @@ def test_a_low_limit_of_inotify_instances_is_raised_first() -> None:
     ],
     ids=["no root", "disk full", "without our mounts", "no worker", "not begun", "another shape"],
 )
-def test_what_cannot_be_is_refused_with_what_to_do(facts: plan.Facts, words: str) -> None:
+def test_impossible_requests_are_refused_with_a_remedy(facts: plan.Facts, words: str) -> None:
     with pytest.raises(errors.ClusterError) as refused:
         plan.up(WANTED, facts)
     assert words in str(refused.value)

@@ -10,7 +10,7 @@ from hack.kind import runtime
 STATUS = "Name:\tx\nCapPrm:\t000001ffffffffff\nCapBnd:\t{}\n"
 
 
-def test_what_the_bounding_set_lacks_is_missing() -> None:
+def test_capabilities_outside_the_bounding_set_are_missing() -> None:
     assert runtime.missing(STATUS.format("000001ffffffffff")) == frozenset()
     assert runtime.missing(STATUS.format("000001fffeffffff")) == {"CAP_SYS_RESOURCE"}
 
@@ -31,10 +31,10 @@ def test_the_configuration_is_where_runc_looks_for_it(words: list[str], path: Pa
 
 def test_a_container_and_a_process_in_one_ask_for_nothing_that_is_missing() -> None:
     process = {"capabilities": {"bounding": ["CAP_KILL", "CAP_BPF"], "ambient": ["CAP_BPF"]}}
-    wanted = {"bounding": ["CAP_KILL"], "ambient": []}
+    expected = {"bounding": ["CAP_KILL"], "ambient": []}
     for document in ({"process": process, "root": {}}, process):
         changed = runtime.without(json.loads(json.dumps(document)), {"CAP_BPF"})
-        assert changed.get("process", changed)["capabilities"] == wanted
+        assert changed.get("process", changed)["capabilities"] == expected
 
 
 def test_it_is_a_program_of_the_standard_library_alone() -> None:

@@ -30,7 +30,7 @@ def test_an_archive_of_other_content_is_refused(tmp_path: Path) -> None:
         packages.verify(archive, pin)
 
 
-def test_what_was_never_fetched_is_named_with_how_to_have_it(
+def test_a_missing_package_is_named_with_a_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -26,7 +26,7 @@ def test_jitter_only_ever_adds() -> None:
     assert PACE.wait_s(1, full_jitter) == 1.5
 
 
-def test_what_the_server_asks_for_is_the_least() -> None:
+def test_the_servers_retry_after_is_the_minimum() -> None:
     assert PACE.wait_s(1, no_jitter, at_least_s=7) == 7
     assert PACE.wait_s(1, no_jitter, at_least_s=90) == 90
     assert PACE.wait_s(6, no_jitter, at_least_s=7) == 30

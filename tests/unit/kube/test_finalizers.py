@@ -21,10 +21,10 @@ def read(raw: bytes) -> wire.Kept:
 
 def rest(raw: bytes) -> bytes:
     """All of an object but its finalizers and version, unread fields too."""
-    kept = read(raw)
-    kept.metadata.ClearField("finalizers")
-    kept.metadata.ClearField("resource_version")
-    return kept.SerializeToString()
+    retained = read(raw)
+    retained.metadata.ClearField("finalizers")
+    retained.metadata.ClearField("resource_version")
+    return retained.SerializeToString()
 
 
 def test_the_finalizer_is_there_once_and_the_version_is_the_one_asked_for() -> None:
@@ -52,6 +52,6 @@ def test_every_other_byte_stays() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b'{"kind": "ResourceClaim"}', b"k8s\x00\xff\xff", CLAIM[:-9]])
-def test_what_is_no_object_in_that_form_is_refused(raw: bytes) -> None:
+def test_bytes_without_an_object_are_refused(raw: bytes) -> None:
     with pytest.raises(ValueError, match=r"application/vnd\.kubernetes\.protobuf"):
         finalizers.add_finalizer(raw, names.CLAIM_FINALIZER, "42")

@@ -161,16 +161,16 @@ def test_a_store_without_a_parser_says_so() -> None:
         empty.apply(obj("a", 1))
 
 
-def test_what_the_watch_tells_of_our_own_write_is_not_read_again() -> None:
-    found: store.Store[str] = store.Store()
+def test_the_watch_event_of_our_own_write_is_not_parsed_again() -> None:
+    result: store.Store[str] = store.Store()
     read: list[str] = []
 
     def noting(raw: dict[str, Any]) -> str:
         read.append(raw["value"])
         return parse(raw)
 
-    found.set_parser(noting, lambda _key, _error: None)
-    found.observe(obj("a", 8, "ours"))
-    found.apply(obj("a", 8))
-    found.apply(obj("a", 9))
+    result.set_parser(noting, lambda _key, _error: None)
+    result.observe(obj("a", 8, "ours"))
+    result.apply(obj("a", 8))
+    result.apply(obj("a", 9))
     assert read == ["ours", "a@9"]

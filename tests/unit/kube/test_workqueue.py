@@ -52,7 +52,7 @@ def test_a_key_for_later_comes_when_it_is_due(
     assert time.elapsed_s == pytest.approx(5, abs=0.01)
 
 
-def test_of_two_times_for_one_key_the_earlier_counts(queue: workqueue.WorkQueue[str]) -> None:
+def test_the_earlier_of_two_times_for_a_key_counts(queue: workqueue.WorkQueue[str]) -> None:
     queue.add_after("a", 5)
     queue.add_after("a", 2)
     queue.add_after("a", 9)

@@ -17,11 +17,11 @@ def test_a_flag_wins_over_the_environment_which_wins_over_the_default(
 ) -> None:
     monkeypatch.setenv("RATION_ALLOCATOR", "scheduler")
     monkeypatch.setenv("RATION_STATE_DIR", "/var/lib/other")
-    found = config.PluginConfig.read(["--node-name", "a", "--state-dir=/var/lib/mine"])
-    assert found.allocator == "scheduler"
-    assert found.state_dir == Path("/var/lib/mine")
-    assert found.kubelet_root == Path("/var/lib/kubelet")
-    assert found.metrics_host_port == ("127.0.0.1", 0)
+    plugin_config = config.PluginConfig.read(["--node-name", "a", "--state-dir=/var/lib/mine"])
+    assert plugin_config.allocator == "scheduler"
+    assert plugin_config.state_dir == Path("/var/lib/mine")
+    assert plugin_config.kubelet_root == Path("/var/lib/kubelet")
+    assert plugin_config.metrics_host_port == ("127.0.0.1", 0)
 
 
 def test_the_node_name_may_come_from_the_pods_own_field(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,8 +81,8 @@ def test_help_tells_each_flag_with_its_default(capsys: pytest.CaptureFixture[str
     with pytest.raises(SystemExit) as left:
         config.PluginConfig.read(["--help"])
     assert left.value.code == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "How often the GPUs are looked at again. (default: 60.0)" in told
+    joined = " ".join(capsys.readouterr().out.split())
+    assert "How often the GPUs are looked at again. (default: 60.0)" in joined
 
 
 def test_the_hook_is_found_refused_or_a_plain_path() -> None:

@@ -47,13 +47,15 @@ def a_claim(node: gpunode.GpuNode) -> ports.ClaimRef:
 
 def hardware(node: gpunode.GpuNode) -> mig.Mig:
     """The GPU's MIG."""
-    found = node.nvml.inventory().gpus[0].mig
-    assert found is not None
-    return found
+    result = node.nvml.inventory().gpus[0].mig
+    assert result is not None
+    return result
 
 
 def places(node: gpunode.GpuNode) -> list[tuple[int, int]]:
-    return [(one.placement.start, one.placement.size) for one in hardware(node).instances]
+    return [
+        (instance.placement.start, instance.placement.size) for instance in hardware(node).instances
+    ]
 
 
 def kinds(points: list[str]) -> list[str]:
@@ -73,7 +75,7 @@ def test_every_act_is_a_point(node: gpunode.GpuNode) -> None:
 def test_a_death_while_preparing_is_taken_back_by_the_next_start(
     node: gpunode.GpuNode, number: int
 ) -> None:
-    before, ref = hardware(node), a_claim(node)
+    previous, ref = hardware(node), a_claim(node)
     with pytest.raises(gpunode.Killed):
         node.process(gpunode.DiesAt(number)).preparer.prepare(ref, gpunode.never)
     process = node.process()
@@ -82,7 +84,7 @@ def test_a_death_while_preparing_is_taken_back_by_the_next_start(
     if number == len(PREPARE) - 1:  # the record was complete
         assert report.unchanged == [ref.uid]
         return
-    assert (hardware(node), node.files()) == (before, {})
+    assert (hardware(node), node.files()) == (previous, {})
     assert isinstance(process.preparer.prepare(ref, gpunode.never), ports.Prepared)
     assert sorted(places(node)) == [(0, 4), (4, 1)]
 
@@ -100,7 +102,7 @@ def test_a_death_while_preparing_is_mended_by_the_next_prepare(
     record = process.executor.records.read(ref.uid)
     assert record is not None
     assert {fact["uuid"] for fact in record.facts if fact} == {
-        one.uuid for one in hardware(node).instances
+        instance.uuid for instance in hardware(node).instances
     }
     assert process.recover().unchanged == [ref.uid]
 
@@ -109,11 +111,11 @@ def test_a_death_while_preparing_is_mended_by_the_next_prepare(
 def test_a_death_while_preparing_leaves_nothing_after_unprepare(
     node: gpunode.GpuNode, number: int
 ) -> None:
-    before, ref = hardware(node), a_claim(node)
+    previous, ref = hardware(node), a_claim(node)
     with pytest.raises(gpunode.Killed):
         node.process(gpunode.DiesAt(number)).preparer.prepare(ref, gpunode.never)
     assert node.process().preparer.unprepare(ref) is None
-    assert (hardware(node), node.files()) == (before, {})
+    assert (hardware(node), node.files()) == (previous, {})
 
 
 @pytest.mark.parametrize("number", range(len(UNPREPARE)))
@@ -121,7 +123,7 @@ def test_a_death_while_preparing_leaves_nothing_after_unprepare(
 def test_a_death_while_unpreparing_ends_with_nothing(
     node: gpunode.GpuNode, number: int, *, recovers: bool
 ) -> None:
-    before, ref = hardware(node), a_claim(node)
+    previous, ref = hardware(node), a_claim(node)
     node.process().preparer.prepare(ref, gpunode.never)
     with pytest.raises(gpunode.Killed):
         node.process(gpunode.DiesAt(number)).preparer.unprepare(ref)
@@ -129,7 +131,7 @@ def test_a_death_while_unpreparing_ends_with_nothing(
     if recovers:
         assert process.recover().is_complete
     assert process.preparer.unprepare(ref) is None
-    assert (hardware(node), node.files()) == (before, {})
+    assert (hardware(node), node.files()) == (previous, {})
 
 
 @pytest.mark.parametrize("number", range(len(UNPREPARE)))
@@ -157,13 +159,13 @@ def rebooted(node: gpunode.GpuNode) -> None:
 def test_after_a_reboot_the_instances_are_made_again(node: gpunode.GpuNode) -> None:
     ref = a_claim(node)
     node.process().preparer.prepare(ref, gpunode.never)
-    before = {one.uuid for one in hardware(node).instances}
+    previous = {instance.uuid for instance in hardware(node).instances}
     rebooted(node)
     process = node.process()
     assert process.recover().restored == [ref.uid]
-    after = {one.uuid for one in hardware(node).instances}
+    after = {instance.uuid for instance in hardware(node).instances}
     assert len(after) == 2
-    assert not before & after
+    assert not previous & after
     assert process.recover().unchanged == [ref.uid]
     process.preparer.unprepare(ref)
     assert (hardware(node).enabled, node.files()) == (False, {})
@@ -173,7 +175,7 @@ def test_after_a_reboot_the_instances_are_made_again(node: gpunode.GpuNode) -> N
 def test_a_death_while_making_it_again_after_a_reboot_leaks_nothing(
     node: gpunode.GpuNode, number: int
 ) -> None:
-    before, ref = hardware(node), a_claim(node)
+    previous, ref = hardware(node), a_claim(node)
     node.process().preparer.prepare(ref, gpunode.never)
     rebooted(node)
     with pytest.raises(gpunode.Killed):
@@ -183,15 +185,15 @@ def test_a_death_while_making_it_again_after_a_reboot_leaks_nothing(
     assert isinstance(process.preparer.prepare(ref, gpunode.never), ports.Prepared)
     assert sorted(places(node)) == [(0, 4), (4, 1)]
     process.preparer.unprepare(ref)
-    assert (hardware(node), node.files()) == (before, {})
+    assert (hardware(node), node.files()) == (previous, {})
 
 
-def test_what_cannot_be_made_again_after_a_reboot_is_tried_again(node: gpunode.GpuNode) -> None:
+def test_a_device_that_cannot_be_created_after_a_reboot_is_retried(node: gpunode.GpuNode) -> None:
     ref = a_claim(node)
     node.process().preparer.prepare(ref, gpunode.never)
     rebooted(node)
-    of = node.nvml.machine
-    faults.refuse(of, of.gpus[0], 23, 1)
+    source = node.nvml.machine
+    faults.refuse(source, source.gpus[0], 23, 1)
     report = node.process().recover()
     assert list(report.failed) == [ref.uid]
     assert (places(node), node.spec_path().exists()) == ([], False)
@@ -199,7 +201,7 @@ def test_what_cannot_be_made_again_after_a_reboot_is_tried_again(node: gpunode.G
     assert sorted(places(node)) == [(0, 4), (4, 1)]
 
 
-def test_what_was_made_by_hand_after_a_reboot_is_nobodys_to_take_back(
+def test_instances_created_by_hand_after_a_reboot_are_left_alone(
     node: gpunode.GpuNode,
 ) -> None:
     ref = a_claim(node)
@@ -208,7 +210,7 @@ def test_what_was_made_by_hand_after_a_reboot_is_nobodys_to_take_back(
     rebooted(node)
     theirs = by_hand(node)
     assert node.process().recover().rolled_back == [ref.uid]
-    assert [one.uuid for one in hardware(node).instances] == [theirs.uuid]
+    assert [instance.uuid for instance in hardware(node).instances] == [theirs.uuid]
     assert hardware(node).enabled
 
 
@@ -222,8 +224,8 @@ def by_hand(node: gpunode.GpuNode) -> mig.Instance:
 def test_instances_that_a_reset_took_are_made_again(node: gpunode.GpuNode) -> None:
     ref = a_claim(node)
     node.process().preparer.prepare(ref, gpunode.never)
-    of: machine.Machine = node.nvml.machine
-    of.restore(of.gpus[0])
+    source: machine.Machine = node.nvml.machine
+    source.restore(source.gpus[0])
     node.follow()
     process = node.process()
     assert process.recover().restored == [ref.uid]
@@ -234,8 +236,8 @@ def test_an_instance_that_cannot_be_seen_is_believed(node: gpunode.GpuNode) -> N
     ref = a_claim(node)
     node.process().preparer.prepare(ref, gpunode.never)
     process = node.process()
-    of = node.nvml.machine
-    of.lose(of.gpus[0])
+    source = node.nvml.machine
+    source.lose(source.gpus[0])
     assert process.recover().unchanged == [ref.uid]
 
 
@@ -243,8 +245,8 @@ def test_an_adopted_instance_that_went_is_told_and_nothing_is_made(node: gpunode
     by_hand(node)
     ref = node.allocate(allocated_claims.an_allocated_claim(allocated_claims.a_result(DEVICES[0])))
     node.process().preparer.prepare(ref, gpunode.never)
-    of = node.nvml.machine
-    of.restore(of.gpus[0])
+    source = node.nvml.machine
+    source.restore(source.gpus[0])
     node.follow()
     report = node.process().recover()
     assert "it is not there any more" in report.failed[ref.uid]
@@ -257,11 +259,11 @@ def test_a_step_that_left_a_part_behind_is_taken_back_by_its_place(
 ) -> None:
     ref = a_claim(node)
 
-    def half(self: partitioning.FakePartitions, place: mig.InstanceRef) -> mig.Instance:
-        make(self, place)
-        raise errors.DeviceFault(place.gpu, "nvmlComputeInstanceDestroy", 999, "Unknown")
+    def half(self: partitioning.FakePartitions, instance_ref: mig.InstanceRef) -> mig.Instance:
+        built(self, instance_ref)
+        raise errors.DeviceFault(instance_ref.gpu, "nvmlComputeInstanceDestroy", 999, "Unknown")
 
-    make = partitioning.FakePartitions.create
+    built = partitioning.FakePartitions.create
     monkeypatch.setattr(partitioning.FakePartitions, "create", half)
     with pytest.raises(errors.DeviceFault, match="Unknown"):
         node.process().preparer.prepare(ref, gpunode.never)

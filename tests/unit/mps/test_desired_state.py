@@ -45,7 +45,7 @@ def test_a_file_is_read_again_when_it_was_replaced_only(tmp_path: Path) -> None:
     assert not files.read()
 
 
-def test_one_bad_file_leaves_the_others_alone(tmp_path: Path) -> None:
+def test_an_invalid_file_does_not_affect_others(tmp_path: Path) -> None:
     put(tmp_path, "a")
     (tmp_path / "b.json").write_text("[]")
     (tmp_path / "c.json").mkdir()

@@ -37,13 +37,13 @@ def test_nothing_is_written_that_says_nothing_new(tmp_path: Path, time: clock.Fa
     status = a_file(tmp_path, time)
     status.write(READY, "", {})
     path = mps_files.Layout(tmp_path).status("k")
-    before = path.stat().st_ino
+    previous = path.stat().st_ino
     time.advance(5)
     status.write(READY, "", {})
-    assert path.stat().st_ino == before
+    assert path.stat().st_ino == previous
 
 
-def test_what_was_said_is_inherited_in_the_same_boot(tmp_path: Path, time: clock.FakeClock) -> None:
+def test_a_status_is_inherited_within_the_same_boot(tmp_path: Path, time: clock.FakeClock) -> None:
     assert a_file(tmp_path, time).read_previous() is None
     a_file(tmp_path, time).write(READY, "", {"pid": 7})
     assert a_file(tmp_path, time).read_previous() == said(tmp_path)

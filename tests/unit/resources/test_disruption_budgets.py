@@ -43,9 +43,9 @@ def test_an_empty_selector_is_every_pod_and_none_is_no_pod() -> None:
 
 
 def test_a_pod_elsewhere_or_not_started_is_not_guarded() -> None:
-    found = a_budget({})
-    assert not found.covers(replace(objects.pod(status=RUNNING), namespace="other"))
-    assert not found.covers(objects.pod())
+    budget = a_budget({})
+    assert not budget.covers(replace(objects.pod(status=RUNNING), namespace="other"))
+    assert not budget.covers(objects.pod())
 
 
 def test_a_status_of_an_older_generation_allows_nothing() -> None:
@@ -55,11 +55,13 @@ def test_a_status_of_an_older_generation_allows_nothing() -> None:
 
 
 def test_the_budgets_of_a_pod_come_by_name() -> None:
-    found = disruption_budgets.BudgetIndex(
+    budget_index = disruption_budgets.BudgetIndex(
         [a_budget({}, name="b"), a_budget({}, name="a", allowed=2)]
     )
-    assert [one.name for one in found.pod_budgets(objects.pod(status=RUNNING))] == ["a", "b"]
-    assert found.allowed == {"default/a": 2, "default/b": 1}
+    assert [
+        pod_budget.name for pod_budget in budget_index.pod_budgets(objects.pod(status=RUNNING))
+    ] == ["a", "b"]
+    assert budget_index.allowed == {"default/a": 2, "default/b": 1}
 
 
 def test_a_field_of_another_type_is_told_with_its_path() -> None:

@@ -4,7 +4,7 @@ from driver.resources import durations
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "message"),
     [
         (-1, "0s"),
         (59.9, "59s"),
@@ -16,5 +16,5 @@ from driver.resources import durations
         (864000, "10d"),
     ],
 )
-def test_times_are_told_in_their_two_largest_units(seconds: float, told: str) -> None:
-    assert durations.format_duration(seconds) == told
+def test_times_are_told_in_their_two_largest_units(seconds: float, message: str) -> None:
+    assert durations.format_duration(seconds) == message

@@ -34,26 +34,26 @@ def a_pod(*containers: Raw, init: Any = (), **spec: Any) -> Raw:
 
 
 def converted(pod: Raw) -> Raw:
-    before = copy.deepcopy(pod)
-    found = extended_resources.convert(pod)
-    assert pod == before
-    return patches.json_patch(pod, [dict(one) for one in found.patch])
+    previous = copy.deepcopy(pod)
+    conversion = extended_resources.convert(pod)
+    assert pod == previous
+    return patches.json_patch(pod, [dict(entry) for entry in conversion.patch])
 
 
 def claims_of(pod: Raw) -> dict[str, list[str]]:
     """Containers with the names of their claims."""
     spec = pod["spec"]
     return {
-        one["name"]: [claim["name"] for claim in one["resources"].get("claims", ())]
-        for one in (*spec.get("initContainers", ()), *spec["containers"])
+        entry["name"]: [claim["name"] for claim in entry["resources"].get("claims", ())]
+        for entry in (*spec.get("initContainers", ()), *spec["containers"])
     }
 
 
 def exactly(pod: Raw) -> Raw:
     """Return what the one template of a pod asks, as the allocator reads it."""
     (template,) = extended_resources.convert(pod).templates
-    (one,) = template.spec["devices"]["requests"]  # type: ignore[index]
-    return dict(one["exactly"])
+    (request,) = template.spec["devices"]["requests"]  # type: ignore[index]
+    return dict(request["exactly"])
 
 
 def test_a_limit_becomes_a_claim_of_a_template() -> None:
@@ -87,9 +87,9 @@ def test_a_limit_becomes_a_claim_of_a_template() -> None:
 
 
 def test_a_share_is_shares_of_one_time_sliced_gpu() -> None:
-    found = exactly(a_pod(a_container("main", {"gpu.shared": 3})))
-    assert (found["deviceClassName"], found["count"]) == ("gpu-timeslice.ration.dev", 1)
-    assert found["capacity"] == {"requests": {"shares": "3"}}
+    result = exactly(a_pod(a_container("main", {"gpu.shared": 3})))
+    assert (result["deviceClassName"], result["count"]) == ("gpu-timeslice.ration.dev", 1)
+    assert result["capacity"] == {"requests": {"shares": "3"}}
 
 
 @pytest.mark.parametrize(
@@ -103,17 +103,17 @@ def test_a_share_is_shares_of_one_time_sliced_gpu() -> None:
     ],
 )
 def test_a_part_is_one_of_its_profile(resource: str, profile: str) -> None:
-    found = exactly(a_pod(a_container("main", {resource: 1})))
+    result = exactly(a_pod(a_container("main", {resource: 1})))
     text = f'device.attributes["gpu.ration.dev"].profile == "{profile}"'
-    assert found["selectors"] == [{"cel": {"expression": text}}]
-    assert found["deviceClassName"] == "gpu-mig.ration.dev"
+    assert result["selectors"] == [{"cel": {"expression": text}}]
+    assert result["deviceClassName"] == "gpu-mig.ration.dev"
 
 
 @pytest.mark.parametrize(
     "resource",
     ["mig-1c.3g.20gb", "mig-1g.10gb.shared", "mig-", "mig-1g", "gpus", "mig-1g.10gb\n", "hostdev"],
 )
-def test_what_is_not_known_is_left_to_whoever_serves_it(resource: str) -> None:
+def test_unknown_resources_are_left_unconverted(resource: str) -> None:
     assert (
         extended_resources.convert(a_pod(a_container("main", {resource: 1})))
         == extended_resources.NOTHING
@@ -159,10 +159,10 @@ def test_init_containers_use_what_an_app_container_will_have() -> None:
     steps = [a_container("fetch", gpu=2), a_container("load", gpu=2), a_container("odd", gpu=1)]
     side = a_sidecar("side", gpu=1)
     pod = a_pod(a_container("main", gpu=2), init=[*steps, side, a_container("late", gpu=1)])
-    found = claims_of(converted(pod))
-    assert found["fetch"] == found["load"] == found["main"] == ["ration-1"]
-    assert found["odd"] == found["late"] == ["ration-2"]
-    assert found["side"] == ["ration-0"]
+    result = claims_of(converted(pod))
+    assert result["fetch"] == result["load"] == result["main"] == ["ration-1"]
+    assert result["odd"] == result["late"] == ["ration-2"]
+    assert result["side"] == ["ration-0"]
 
 
 def test_claims_that_a_pod_has_already_stay_and_their_names_are_not_taken() -> None:
@@ -174,7 +174,10 @@ def test_claims_that_a_pod_has_already_stay_and_their_names_are_not_taken() -> N
     pod["metadata"] = {"labels": {"app": "web"}, "annotations": {"a": "b"}}
     after = converted(pod)
     assert claims_of(after) == {"main": ["ration-0", "ration-1"]}
-    assert [one["name"] for one in after["spec"]["resourceClaims"]] == ["ration-0", "ration-1"]
+    assert [resource_claim["name"] for resource_claim in after["spec"]["resourceClaims"]] == [
+        "ration-0",
+        "ration-1",
+    ]
     assert after["metadata"]["labels"] == {"app": "web", "ration.dev/converted": "true"}
     assert set(after["metadata"]["annotations"]) == {"a", "ration.dev/converted-from"}
 
@@ -183,8 +186,8 @@ def test_several_kinds_in_one_container_are_one_claim() -> None:
     pod = a_pod(a_container("main", {"gpu": 1, "mig-1g.10gb": 2, "mig-1g.10gb.me": 1}))
     (template,) = extended_resources.convert(pod).templates
     assert template.name.startswith("ration-mixed-")
-    found = dra_requests.parse(template.spec["devices"])  # type: ignore[arg-type]
-    assert [(one.name, one.count) for one in found.requests] == [
+    claim_spec = dra_requests.parse(template.spec["devices"])  # type: ignore[arg-type]
+    assert [(request.name, request.count) for request in claim_spec.requests] == [
         ("gpu", 1),
         ("mig-1", 2),
         ("mig-2", 1),
@@ -205,7 +208,7 @@ def test_several_kinds_in_one_container_are_one_claim() -> None:
         ({SHARED: "1.5"}, {}, "a whole number, 1024 at most"),
     ],
 )
-def test_what_has_no_equal_is_refused_where_it_stands(
+def test_resources_without_an_equivalent_are_refused_with_the_field(
     limits: Raw, requests: Raw, words: str
 ) -> None:
     pod = a_pod({"name": "main", "resources": {"limits": limits, "requests": requests}})
@@ -223,7 +226,7 @@ def test_equal_amounts_may_be_written_in_two_ways() -> None:
     assert extended_resources.convert(a_pod({"name": "main", "resources": resources})).templates
 
 
-def test_one_shape_has_one_template_whatever_the_pod() -> None:
+def test_equal_requests_share_one_claim_template() -> None:
     def of(*containers: Raw) -> str:
         (template,) = extended_resources.convert(a_pod(*containers)).templates
         return template.name
@@ -242,10 +245,10 @@ AMOUNTS = st.dictionaries(
 )
 PODS = st.builds(
     lambda apps, firsts: a_pod(
-        *(a_container(f"c{at}", one) for at, one in enumerate(apps)),
+        *(a_container(f"c{index}", app) for index, app in enumerate(apps)),
         init=[
-            a_container(f"i{at}", one) | ({"restartPolicy": "Always"} if sidecar else {})
-            for at, (one, sidecar) in enumerate(firsts)
+            a_container(f"i{index}", entry) | ({"restartPolicy": "Always"} if sidecar else {})
+            for index, (entry, sidecar) in enumerate(firsts)
         ],
     ),
     st.lists(AMOUNTS, min_size=1, max_size=4),
@@ -255,28 +258,28 @@ PODS = st.builds(
 
 @given(PODS)
 def test_whatever_a_pod_asks_each_container_has_its_amounts_by_one_claim(pod: Raw) -> None:
-    found = extended_resources.convert(pod)
+    conversion = extended_resources.convert(pod)
     after = converted(pod)
     assert extended_resources.convert(after) == extended_resources.NOTHING
-    templates = {one.name: one for one in found.templates}
+    templates = {template.name: template for template in conversion.templates}
     sources = {
-        one["name"]: templates[one["resourceClaimTemplateName"]]
-        for one in after["spec"].get("resourceClaims", ())
+        entry["name"]: templates[entry["resourceClaimTemplateName"]]
+        for entry in after["spec"].get("resourceClaims", ())
     }
     beside: list[str] = []
     every = (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"])
-    before = {one["name"]: one for one in every}
+    previous = {entry["name"]: entry for entry in every}
     for name, used in claims_of(after).items():
-        limits = before[name]["resources"]["limits"]
-        asked = {
+        limits = previous[name]["resources"]["limits"]
+        request = {
             key: n for key, n in limits.items() if n and extended_resources.is_convertible(key)
         }
-        assert len(used) == bool(asked)
+        assert len(used) == bool(request)
         if used:
             requests = dra_requests.parse(sources[used[0]].spec["devices"]).requests  # type: ignore[arg-type]
-            devices = sum(one.count for one in requests)
-            assert devices == sum(1 if key == SHARED else n for key, n in asked.items())
-        if name.startswith("c") or before[name].get("restartPolicy"):
+            devices = sum(request.count for request in requests)
+            assert devices == sum(1 if key == SHARED else n for key, n in request.items())
+        if name.startswith("c") or previous[name].get("restartPolicy"):
             beside += used
     assert len(beside) == len(set(beside))
     assert {name for used in claims_of(after).values() for name in used} == set(sources)

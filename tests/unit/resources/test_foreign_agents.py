@@ -7,10 +7,10 @@ DRIVER = "gpu.ration.dev"
 
 
 def of_device(**attributes: str) -> dict[str, object]:
-    made = strangers.a_slice(DRIVER)
+    document = strangers.a_slice(DRIVER)
     shown = {name: {"string": value} for name, value in attributes.items()}
-    made["spec"]["devices"] = [{"name": "gpu-0", "attributes": shown}]
-    return made
+    document["spec"]["devices"] = [{"name": "gpu-0", "attributes": shown}]
+    return document
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def of_device(**attributes: str) -> dict[str, object]:
         ("cpu", 64000, False),
     ],
 )
-def test_what_a_device_plugin_serves_is_told_by_its_resource(
+def test_a_device_plugin_is_recognized_by_its_resource(
     resource: str, amount: int, *, served: bool
 ) -> None:
     assert foreign_agents.device_plugin({resource: amount}) == (
@@ -36,11 +36,11 @@ def test_what_a_device_plugin_serves_is_told_by_its_resource(
 
 
 @pytest.mark.parametrize(
-    ("label", "told"),
+    ("label", "message"),
     [("pending", "pending"), ("rebooting", "rebooting"), ("success", ""), ("failed", ""), ("", "")],
 )
-def test_the_mig_manager_is_at_work_in_two_of_its_states(label: str, told: str) -> None:
-    assert foreign_agents.mig_state({"nvidia.com/mig.config.state": label}) == told
+def test_the_mig_manager_is_at_work_in_two_of_its_states(label: str, message: str) -> None:
+    assert foreign_agents.mig_state({"nvidia.com/mig.config.state": label}) == message
 
 
 def test_without_its_label_no_mig_manager_is_at_work() -> None:
@@ -48,8 +48,8 @@ def test_without_its_label_no_mig_manager_is_at_work() -> None:
 
 
 def test_a_device_that_does_not_say_who_allocates_it_is_not_ours() -> None:
-    found = [of_device(type="gpu", allocator="controller"), strangers.a_slice(DRIVER)]
-    assert foreign_agents.find_foreign(found) == (f"node-1-{DRIVER}-x7k2p",)
+    results = [of_device(type="gpu", allocator="controller"), strangers.a_slice(DRIVER)]
+    assert foreign_agents.find_foreign(results) == (f"node-1-{DRIVER}-x7k2p",)
 
 
 @pytest.mark.parametrize(

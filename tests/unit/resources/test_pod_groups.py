@@ -17,6 +17,6 @@ from tests.support.builders import objects
         ({}, 0),
     ],
 )
-def test_how_many_have_to_run_at_once(spec: dict[str, Any], least: int) -> None:
-    found = pod_groups.parse({"metadata": objects.meta("train"), "spec": spec})
-    assert (found.key, found.min_members) == ("default/train", least)
+def test_the_min_count_of_a_pod_group_is_read(spec: dict[str, Any], least: int) -> None:
+    pod_group = pod_groups.parse({"metadata": objects.meta("train"), "spec": spec})
+    assert (pod_group.key, pod_group.min_members) == ("default/train", least)

@@ -45,7 +45,7 @@ def test_a_quantity_is_read_exactly(text: object, nanos: int) -> None:
         1.5,
     ],
 )
-def test_what_the_api_server_refuses_is_refused(text: object) -> None:
+def test_quantities_refused_by_the_api_server_are_refused(text: object) -> None:
     with pytest.raises(errors.BadInput, match="is not a quantity"):
         quantities.parse(text)
 
@@ -87,9 +87,9 @@ def test_parts_of_a_unit_round_up() -> None:
     ],
 )
 def test_an_amount_is_written_in_the_form_of_another(nanos: int, form: str, text: str) -> None:
-    found = quantities.format_like(nanos, quantities.parse(form))
-    assert (found.text, found.nanos) == (text, nanos)
-    assert quantities.parse(found.text).nanos == nanos
+    quantity = quantities.format_like(nanos, quantities.parse(form))
+    assert (quantity.text, quantity.nanos) == (text, nanos)
+    assert quantities.parse(quantity.text).nanos == nanos
 
 
 @pytest.mark.parametrize("count", [15 * 10**18, 2**63, -(2**64), 2**63 - 1, -(2**62), 3 << 30])

@@ -25,10 +25,10 @@ def a_reservation(**spec: Any) -> dict[str, Any]:
     }
 
 
-def test_what_is_held_reads_back_as_it_was_written() -> None:
-    one = reservations.parse(a_reservation())
-    accepted = reservations.render_accepted(one, "", "", "2026-11-21T09:00:00Z")
-    status = reservations.render_status(one, "Held", [HELD], accepted, "")
+def test_held_devices_read_back_as_written() -> None:
+    reservation = reservations.parse(a_reservation())
+    accepted = reservations.render_accepted(reservation, "", "", "2026-11-21T09:00:00Z")
+    status = reservations.render_status(reservation, "Held", [HELD], accepted, "")
     again = reservations.parse({**a_reservation(), "status": status})
     assert again.held == (HELD,)
     assert (again.phase, status["count"], status["nodes"]) == ("Held", 1, "node-a")
@@ -36,8 +36,8 @@ def test_what_is_held_reads_back_as_it_was_written() -> None:
 
 
 def test_a_condition_keeps_its_time_as_long_as_it_stands() -> None:
-    one = reservations.parse(a_reservation())
-    first = reservations.render_accepted(one, "", "", "2026-11-21T09:00:00Z")
+    reservation = reservations.parse(a_reservation())
+    first = reservations.render_accepted(reservation, "", "", "2026-11-21T09:00:00Z")
     later = reservations.parse({**a_reservation(), "status": {"conditions": [first]}})
     assert reservations.render_accepted(later, "", "", "2026-11-21T10:00:00Z") == first
     refused = reservations.render_accepted(later, "spec.start: late", "Odd", "2026-11-21T10:00:00Z")
@@ -52,7 +52,7 @@ def test_a_time_that_is_none_is_refused_with_its_field(field: str) -> None:
 
 
 def test_a_preemption_reservation_names_its_victims_and_ends_with_its_pod() -> None:
-    one = reservations.Reservation(
+    reservation = reservations.Reservation(
         "default",
         "preempt-1",
         "",
@@ -61,7 +61,7 @@ def test_a_preemption_reservation_names_its_victims_and_ends_with_its_pod() -> N
         api.Holder(pod="high", uid="u"),
         evicting=(reservations.Victim("other", "low", objects.pod("low").uid),),
     )
-    body = reservations.render(one)
+    body = reservations.render(reservation)
     assert body["spec"] == {
         "for": {"pod": "high", "uid": "u"},
         "ttl": "3600s",
@@ -81,5 +81,5 @@ def test_a_preemption_reservation_names_its_victims_and_ends_with_its_pod() -> N
         (api.Holder(labels={"b": "2", "a": "1"}), "a=1,b=2"),
     ],
 )
-def test_whom_it_is_for_in_words(holder: api.Holder, words: str) -> None:
+def test_the_holder_is_described_in_words(holder: api.Holder, words: str) -> None:
     assert reservations.describe_holder(holder) == words

@@ -17,21 +17,21 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
 
 
-def test_what_was_freed_between_pieces_that_are_in_use_goes_back_to_the_system() -> None:
+def test_freed_memory_between_used_pieces_returns_to_the_system() -> None:
     libc = ctypes.CDLL(None)
     libc.malloc.restype = ctypes.c_void_p
     libc.free.argtypes = [ctypes.c_void_p]
-    found = [libc.malloc(PIECE) for _ in range(PIECES)]
-    for one in found:
-        ctypes.memset(one, 1, PIECE)
-    for one in found[::2]:
-        libc.free(one)
-    before = resident()
+    settings = [libc.malloc(PIECE) for _ in range(PIECES)]
+    for entry in settings:
+        ctypes.memset(entry, 1, PIECE)
+    for entry in settings[::2]:
+        libc.free(entry)
+    previous = resident()
     malloc.trim()
     after = resident()
-    for one in found[1::2]:
-        libc.free(one)
-    assert before - after > PIECE * PIECES // 3
+    for entry in settings[1::2]:
+        libc.free(entry)
+    assert previous - after > PIECE * PIECES // 3
 
 
 def test_it_is_given_back_once_a_minute_until_the_end() -> None:

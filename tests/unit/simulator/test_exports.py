@@ -12,7 +12,7 @@ def test_a_newer_driver_exports_all_that_an_older_one_does_and_more() -> None:
 
 
 @pytest.mark.parametrize(("driver", "count"), [(535, 332), (550, 350)])
-def test_as_many_symbols_as_the_library_of_that_driver_has(driver: int, count: int) -> None:
+def test_the_library_exports_the_symbols_of_its_driver_version(driver: int, count: int) -> None:
     """Counted in 535.261.03 and 550.163.01."""
     assert len(exports.exported(driver)) == count
 

@@ -5,8 +5,8 @@ import pytest
 from simulator import codes, library, machine, profile, state
 
 
-def a_client(*, visible: set[int] | None = None, of: str = "hgx-h100") -> library.Library:
-    nvml = library.Library(machine.build(of, seed="node-1"), visible=visible)
+def a_client(*, visible: set[int] | None = None, source: str = "hgx-h100") -> library.Library:
+    nvml = library.Library(machine.build(source, seed="node-1"), visible=visible)
     nvml.init()
     return nvml
 
@@ -86,8 +86,8 @@ def test_a_reboot_resets_what_changes_and_keeps_identities() -> None:
 
 
 def test_compute_mode_takes_root_and_a_mode_that_exists() -> None:
-    of = machine.build("hgx-h100", seed="node-1")
-    user, root = library.Library(of, root=False), library.Library(of)
+    built = machine.build("hgx-h100", seed="node-1")
+    user, root = library.Library(built, root=False), library.Library(built)
     user.init()
     root.init()
     handle = root.device_get_handle_by_index(0)
@@ -123,7 +123,7 @@ def test_topology_follows_numa_nodes_and_links_end_at_switches() -> None:
 
 
 def test_the_links_of_a_bridge_end_at_the_other_gpu_of_the_pair() -> None:
-    nvml = a_client(of="a30-bridged")
+    nvml = a_client(source="a30-bridged")
     first, second, third, _ = (nvml.device_get_handle_by_index(i) for i in range(4))
     assert nvml.device_get_nv_link_remote_device_type(first, 0) == codes.NVLINK_REMOTE_GPU
     ends = {nvml.device_get_nv_link_remote_pci_info(first, link).bus_id for link in range(4)}
@@ -134,7 +134,7 @@ def test_the_links_of_a_bridge_end_at_the_other_gpu_of_the_pair() -> None:
 
 
 def test_a_gpu_without_nvlink_or_mig_says_not_supported() -> None:
-    nvml = a_client(of="t4")
+    nvml = a_client(source="t4")
     handle = nvml.device_get_handle_by_index(0)
     assert code_of(lambda: nvml.device_get_nv_link_state(handle, 0)) == codes.Return.NOT_SUPPORTED
     assert code_of(lambda: nvml.device_get_mig_mode(handle)) == codes.Return.NOT_SUPPORTED
@@ -146,15 +146,15 @@ def test_a_gpu_without_nvlink_or_mig_says_not_supported() -> None:
     [("celsius", 121, "expected 0 to 120"), ("volts", 1, "no reading 'volts'")],
 )
 def test_a_reading_no_sensor_shows_is_refused(name: str, value: int, words: str) -> None:
-    of = machine.build("hgx-h100", seed="node-1")
+    built = machine.build("hgx-h100", seed="node-1")
     with pytest.raises(machine.BadReadingError, match=words):
-        of.set_reading(of.gpus[0], name, value)
+        built.set_reading(built.gpus[0], name, value)
 
 
 def test_a_state_of_another_machine_is_refused() -> None:
-    of = profile.load("hgx-h100")
+    load = profile.load("hgx-h100")
     with pytest.raises(ValueError, match="other GPUs"):
-        machine.Machine(of, "node-1", state.State())
+        machine.Machine(load, "node-1", state.State())
 
 
 def test_the_boards_of_a_gb200_tray_have_a_serial_for_each_pair() -> None:
@@ -165,7 +165,7 @@ def test_the_boards_of_a_gb200_tray_have_a_serial_for_each_pair() -> None:
 
 
 def test_a_tray_belongs_to_a_fabric_and_a_single_node_to_an_empty_one() -> None:
-    tray, node, cards = (a_client(of=name) for name in ("gb200-tray", "hgx-h200", "l40s"))
+    tray, node, cards = (a_client(source=name) for name in ("gb200-tray", "hgx-h200", "l40s"))
     info = tray.device_get_gpu_fabric_info(tray.device_get_handle_by_index(0))
     assert (info.cluster.strip("0") != "", info.clique, info.state) == (True, 2, 3)
     assert set(node.device_get_gpu_fabric_info(node.device_get_handle_by_index(0)).cluster) == {"0"}
@@ -179,7 +179,7 @@ def test_a_tray_belongs_to_a_fabric_and_a_single_node_to_an_empty_one() -> None:
 
 
 def test_functions_newer_than_the_driver_are_not_found() -> None:
-    old, new = a_client(of="l40s"), a_client(of="hgx-h100")
+    old, new = a_client(source="l40s"), a_client(source="hgx-h100")
     gpu = old.device_get_handle_by_index(0)
     assert code_of(lambda: old.device_get_addressing_mode(gpu)) == codes.Return.FUNCTION_NOT_FOUND
     assert old.device_get_module_id(gpu) == 0
@@ -192,25 +192,30 @@ def test_an_excluded_gpu_is_named_and_not_enumerated() -> None:
     nvml = library.Library(machine.Machine(profile.parse("excluding", text), "node-1"))
     nvml.init()
     assert (nvml.device_get_count(), nvml.get_excluded_device_count()) == (7, 1)
-    told = nvml.get_excluded_device_info_by_index(0)
-    assert told.pci.bus_id == "00000000:39:00.0"
-    refused = code_of(lambda: nvml.device_get_handle_by_uuid(told.uuid))
+    excluded_device = nvml.get_excluded_device_info_by_index(0)
+    assert excluded_device.pci.bus_id == "00000000:39:00.0"
+    refused = code_of(lambda: nvml.device_get_handle_by_uuid(excluded_device.uuid))
     assert refused == codes.Return.NOT_FOUND
     past = code_of(lambda: nvml.get_excluded_device_info_by_index(1))
     assert past == codes.Return.INVALID_ARGUMENT
 
 
 def test_only_a_tray_tells_its_place_in_the_rack() -> None:
-    tray, node = a_client(of="gb200-tray"), a_client(of="hgx-b200")
-    place = tray.device_get_platform_info(tray.device_get_handle_by_index(0))
-    assert (place.slot_number, place.tray_index, place.host_id, place.module_id) == (14, 4, 1, 2)
+    tray, node = a_client(source="gb200-tray"), a_client(source="hgx-b200")
+    platform_info = tray.device_get_platform_info(tray.device_get_handle_by_index(0))
+    assert (
+        platform_info.slot_number,
+        platform_info.tray_index,
+        platform_info.host_id,
+        platform_info.module_id,
+    ) == (14, 4, 1, 2)
     gpu = node.device_get_handle_by_index(0)
     refused = code_of(lambda: node.device_get_platform_info(gpu))
     assert refused == codes.Return.NOT_SUPPORTED
 
 
 def test_clocks_and_bar1_are_the_products_and_readings_can_be_set() -> None:
-    nvml = a_client(of="t4")
+    nvml = a_client(source="t4")
     gpu = nvml.device_get_handle_by_index(0)
     nvml.machine.set_reading(nvml.machine.gpus[0], "sm_mhz", 300)
     assert nvml.device_get_clock_info(gpu, codes.Clock.SM) == 300

@@ -20,8 +20,8 @@ def a_device(
     nvml: library.Library, gpu: client.Handle, profile_id: int, compute: int, start: int, size: int
 ) -> client.Handle:
     instance = nvml.device_create_gpu_instance_with_placement(gpu, profile_id, start, size)
-    made = nvml.gpu_instance_create_compute_instance(instance, compute)
-    return nvml.compute_instance_get_info(made).device
+    handle = nvml.gpu_instance_create_compute_instance(instance, compute)
+    return nvml.compute_instance_get_info(handle).device
 
 
 def test_hopper_changes_its_mode_at_once_and_forgets_it_at_reboot() -> None:
@@ -62,10 +62,10 @@ def test_mig_is_not_turned_off_under_an_instance() -> None:
 
 def test_profiles_are_asked_by_enum_and_used_by_id() -> None:
     nvml, handle = a_client(mig=False)
-    ask = nvml.device_get_gpu_instance_profile_info
-    infos = {enum: ask(handle, enum) for enum in (0, 7, 9, 1, 2, 3, 4)}
-    found = {info.name: (enum, info.id, info.instance_count) for enum, info in infos.items()}
-    assert found == {
+    answer = nvml.device_get_gpu_instance_profile_info
+    infos = {enum: answer(handle, enum) for enum in (0, 7, 9, 1, 2, 3, 4)}
+    result = {info.name: (enum, info.id, info.instance_count) for enum, info in infos.items()}
+    assert result == {
         "MIG 1g.10gb": (0, 19, 7),
         "MIG 1g.10gb+me": (7, 20, 1),
         "MIG 1g.20gb": (9, 15, 4),
@@ -75,8 +75,8 @@ def test_profiles_are_asked_by_enum_and_used_by_id() -> None:
         "MIG 7g.80gb": (4, 0, 1),
     }
     for absent in set(range(geometry.PROFILE_COUNT)) - infos.keys():
-        assert code_of(ask, handle, absent) is codes.Return.NOT_SUPPORTED
-    assert code_of(ask, handle, geometry.PROFILE_COUNT) is codes.Return.INVALID_ARGUMENT
+        assert code_of(answer, handle, absent) is codes.Return.NOT_SUPPORTED
+    assert code_of(answer, handle, geometry.PROFILE_COUNT) is codes.Return.INVALID_ARGUMENT
 
 
 def test_placements_are_listed_with_mig_off_and_nothing_else_is() -> None:
@@ -114,22 +114,22 @@ def test_ids_are_positions_and_on_some_boards_the_halves_are_swapped(
     nvml, _ = a_client(mig=False)
     handle = nvml.device_get_handle_by_index(gpu)
     nvml.device_set_mig_mode(handle, 1)
-    made = nvml.device_create_gpu_instance_with_placement(handle, profile_id, start, size)
-    info = nvml.gpu_instance_get_info(made)
+    gpu_instance = nvml.device_create_gpu_instance_with_placement(handle, profile_id, start, size)
+    info = nvml.gpu_instance_get_info(gpu_instance)
     assert (info.id, info.profile_id) == (expected, profile_id)
     assert info.placement == geometry.Placement(start, size)
-    assert nvml.device_get_gpu_instance_by_id(handle, expected) == made
-    assert nvml.device_get_gpu_instances(handle, profile_id) == [made]
+    assert nvml.device_get_gpu_instance_by_id(handle, expected) == gpu_instance
+    assert nvml.device_get_gpu_instances(handle, profile_id) == [gpu_instance]
 
 
 def test_an_occupied_placement_is_insufficient_resources() -> None:
     nvml, handle = a_client()
-    create = nvml.device_create_gpu_instance_with_placement
-    create(handle, TWO, 2, 2)
-    assert code_of(create, handle, TWO, 2, 2) is codes.Return.INSUFFICIENT_RESOURCES
-    assert code_of(create, handle, THREE, 0, 4) is codes.Return.INSUFFICIENT_RESOURCES
-    assert code_of(create, handle, THREE, 1, 4) is codes.Return.INVALID_ARGUMENT
-    assert code_of(create, handle, 99, 0, 1) is codes.Return.INVALID_ARGUMENT
+    created = nvml.device_create_gpu_instance_with_placement
+    created(handle, TWO, 2, 2)
+    assert code_of(created, handle, TWO, 2, 2) is codes.Return.INSUFFICIENT_RESOURCES
+    assert code_of(created, handle, THREE, 0, 4) is codes.Return.INSUFFICIENT_RESOURCES
+    assert code_of(created, handle, THREE, 1, 4) is codes.Return.INVALID_ARGUMENT
+    assert code_of(created, handle, 99, 0, 1) is codes.Return.INVALID_ARGUMENT
     assert nvml.device_get_gpu_instance_remaining_capacity(handle, ONE) == 5
 
 
@@ -195,16 +195,16 @@ def test_compute_instances_share_their_gpu_instance() -> None:
     assert (info.name, info.instance_count, info.multiprocessor_count) == ("MIG 1c.3g.40gb", 3, 20)
     assert nvml.gpu_instance_get_compute_instance_profile_info(instance, 2, 0).name == "MIG 3g.40gb"
     two = nvml.gpu_instance_create_compute_instance(instance, 1)
-    one = nvml.gpu_instance_create_compute_instance(instance, 0)
+    compute_instance = nvml.gpu_instance_create_compute_instance(instance, 0)
     assert nvml.compute_instance_get_info(two).placement == geometry.Placement(0, 2)
-    assert nvml.compute_instance_get_info(one).placement == geometry.Placement(2, 1)
-    assert nvml.compute_instance_get_info(one).id == 1
+    assert nvml.compute_instance_get_info(compute_instance).placement == geometry.Placement(2, 1)
+    assert nvml.compute_instance_get_info(compute_instance).id == 1
     assert nvml.gpu_instance_get_compute_instance_remaining_capacity(instance, 0) == 0
     full = code_of(nvml.gpu_instance_create_compute_instance, instance, 0)
     assert full is codes.Return.INSUFFICIENT_RESOURCES
     absent = code_of(nvml.gpu_instance_get_compute_instance_profile_info, instance, 3, 0)
     assert absent is codes.Return.NOT_SUPPORTED
-    device = nvml.compute_instance_get_info(one).device
+    device = nvml.compute_instance_get_info(compute_instance).device
     assert nvml.device_get_name(device) == "NVIDIA H100 80GB HBM3 MIG 1c.3g.40gb"
 
 
@@ -244,13 +244,13 @@ def test_only_root_with_the_config_capability_makes_instances() -> None:
 
 def test_a_container_sees_the_mig_devices_whose_capabilities_it_holds() -> None:
     nvml, handle = a_client()
-    hidden, given = (a_device(nvml, handle, ONE, 0, start, 1) for start in (0, 1))
-    made = nvml.machine.board(nvml.machine.gpus[0]).instances[1]
-    caps = capabilities.access(0, made, made.compute[0])
+    hidden, values = (a_device(nvml, handle, ONE, 0, start, 1) for start in (0, 1))
+    gpu_instance = nvml.machine.board(nvml.machine.gpus[0]).instances[1]
+    caps = capabilities.access(0, gpu_instance, gpu_instance.compute[0])
     assert caps == {3 + 8 * 9, 3 + 8 * 9 + 1}
     inside = library.Library(nvml.machine, visible={0}, caps=caps)
     inside.init()
-    assert inside.device_get_mig_device_handle_by_index(handle, 1) == given
+    assert inside.device_get_mig_device_handle_by_index(handle, 1) == values
     absent = code_of(inside.device_get_mig_device_handle_by_index, handle, 0)
     assert absent is codes.Return.NOT_FOUND
     uuid = nvml.device_get_uuid(hidden)
@@ -282,11 +282,11 @@ def test_an_a30_has_four_slices_and_media_engines_for_one_instance() -> None:
     nvml.device_set_mig_mode(handle, 1)
     nvml.machine.restore(nvml.machine.gpus[0])
     assert nvml.device_get_max_mig_device_count(handle) == 4
-    made = nvml.device_create_gpu_instance_with_placement(handle, 6, 2, 2)
-    assert nvml.gpu_instance_get_info(made).id == 2
+    gpu_instance = nvml.device_create_gpu_instance_with_placement(handle, 6, 2, 2)
+    assert nvml.gpu_instance_get_info(gpu_instance).id == 2
     assert nvml.device_get_gpu_instance_remaining_capacity(handle, 21) == 0
-    one = nvml.device_create_gpu_instance(handle, 14)
-    assert nvml.gpu_instance_get_info(one).id == 3
+    device_create_gpu_instance = nvml.device_create_gpu_instance(handle, 14)
+    assert nvml.gpu_instance_get_info(device_create_gpu_instance).id == 3
 
 
 def test_a_gpu_without_mig_supports_none_of_it() -> None:
@@ -317,12 +317,17 @@ def test_an_rtx_pro_has_twelve_memory_slices_and_the_ids_seen_on_one() -> None:
         ("MIG 1g.24gb-me", 67, 4),
     ]
     places = nvml.device_get_gpu_instance_possible_placements(handle, 47)
-    assert [(at.start, at.size) for at in places] == [(0, 3), (3, 3), (6, 3), (9, 3)]
-    made = [nvml.device_create_gpu_instance(handle, profile_id) for profile_id in (5, 14, 14)]
-    assert [nvml.gpu_instance_get_info(one).id for one in made] == [1, 5, 6]
+    assert [(placement.start, placement.size) for placement in places] == [
+        (0, 3),
+        (3, 3),
+        (6, 3),
+        (9, 3),
+    ]
+    handles = [nvml.device_create_gpu_instance(handle, profile_id) for profile_id in (5, 14, 14)]
+    assert [nvml.gpu_instance_get_info(handle).id for handle in handles] == [1, 5, 6]
 
 
-def test_who_takes_all_media_engines_leaves_instances_without_any() -> None:
+def test_a_profile_with_all_media_engines_leaves_none_to_others() -> None:
     nvml, handle = an_rtx_pro()
     nvml.device_create_gpu_instance(handle, 65)
     left = nvml.device_get_gpu_instance_remaining_capacity
@@ -336,15 +341,15 @@ def test_who_takes_all_media_engines_leaves_instances_without_any() -> None:
 def test_an_instance_with_more_multiprocessors_than_a_slice_has_a_profile_of_its_own() -> None:
     nvml, handle = a_client()
     double = nvml.device_create_gpu_instance(handle, ONE_DOUBLE)
-    ask = nvml.gpu_instance_get_compute_instance_profile_info
-    part = ask(double, 0, 0)
+    answer = nvml.gpu_instance_get_compute_instance_profile_info
+    part = answer(double, 0, 0)
     assert (part.name, part.instance_count, part.multiprocessor_count) == ("MIG 1c.1g.20gb", 1, 16)
-    info = ask(double, geometry.WIDE, 0)
+    info = answer(double, geometry.WIDE, 0)
     assert (info.slice_count, info.instance_count, info.multiprocessor_count) == (1, 1, 26)
-    made = nvml.gpu_instance_create_compute_instance(double, geometry.WIDE)
-    placed = nvml.compute_instance_get_info(made)
+    compute_instance = nvml.gpu_instance_create_compute_instance(double, geometry.WIDE)
+    placed = nvml.compute_instance_get_info(compute_instance)
     assert placed.placement == geometry.Placement(0, 2)
     assert nvml.device_get_name(placed.device) == "NVIDIA H100 80GB HBM3 MIG 1g.20gb"
     assert nvml.device_get_attributes(placed.device).compute_instance_slice_count == 1
     single = nvml.device_create_gpu_instance(handle, ONE)
-    assert code_of(ask, single, geometry.WIDE, 0) is codes.Return.NOT_SUPPORTED
+    assert code_of(answer, single, geometry.WIDE, 0) is codes.Return.NOT_SUPPORTED

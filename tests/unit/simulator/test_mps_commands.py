@@ -155,7 +155,9 @@ def test_quit_without_a_server_is_at_once(shell: Shell) -> None:
         ("ps 20 20", "'20': expected -p"),
     ],
 )
-def test_what_cannot_be_is_refused_in_words(shell: Shell, line: str, answer: str) -> None:
+def test_impossible_commands_are_refused_with_a_message(
+    shell: Shell, line: str, answer: str
+) -> None:
     assert shell.say(line).startswith(f"Error: {answer}")
 
 
@@ -169,7 +171,7 @@ def test_what_cannot_be_is_refused_in_words(shell: Shell, line: str, answer: str
         ("terminate_client 21 2", "Server 21 not found\nServer 21 not found!\n1"),
     ],
 )
-def test_what_is_not_there_is_refused_in_the_daemons_own_words(
+def test_a_missing_target_is_refused_with_the_daemons_message(
     shell: Shell, line: str, answer: str
 ) -> None:
     assert shell.say(line) == answer

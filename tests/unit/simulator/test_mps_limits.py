@@ -39,7 +39,7 @@ def test_a_percentage_is_above_zero_and_up_to_a_hundred(text: str, value: float 
     assert mps_limits.parse_percentage(text) == value
 
 
-def test_of_a_clients_limits_the_malformed_are_left_out() -> None:
+def test_malformed_limits_of_a_client_are_ignored() -> None:
     read = mps_limits.parse_pinned("0=1G, 1=512MB,2=lots,3,=")
     assert read == {"0": GIB, "1": GIB // 2}
 
@@ -63,8 +63,8 @@ def test_a_limit_for_an_invisible_device_lifts_every_limit(
     unseen: str,
 ) -> None:
     server = {"0": 8 * GIB}
-    asked = {"0": GIB, unseen: GIB}
-    assert mps_limits.bound_memory(server, asked, [(0, "GPU-a")]) == [None]
+    request = {"0": GIB, unseen: GIB}
+    assert mps_limits.bound_memory(server, request, [(0, "GPU-a")]) == [None]
 
 
 def test_a_client_only_lowers_its_share_of_threads() -> None:
@@ -74,7 +74,7 @@ def test_a_client_only_lowers_its_share_of_threads() -> None:
 
 
 def test_a_client_has_the_servers_priority_unless_it_names_one() -> None:
-    assert [mps_limits.priority_of(1, asked) for asked in ("", "0", "1", "7")] == [1, 0, 1, 1]
+    assert [mps_limits.priority_of(1, entry) for entry in ("", "0", "1", "7")] == [1, 0, 1, 1]
 
 
 def test_a_device_has_48_clients_and_60_from_driver_590_on() -> None:
@@ -86,5 +86,5 @@ def test_a_mig_device_has_its_part_of_the_clients() -> None:
 
 
 def test_a_client_counts_for_two_connections_unless_it_asks_for_more() -> None:
-    asked = ("", "8", "32", "33", "0", "few")
-    assert [mps_limits.connections_of(text) for text in asked] == [2, 8, 32, 2, 2, 2]
+    values = ("", "8", "32", "33", "0", "few")
+    assert [mps_limits.connections_of(text) for text in values] == [2, 8, 32, 2, 2, 2]

@@ -104,7 +104,7 @@ def test_clients_of_another_user_wait_until_the_server_drained() -> None:
     assert world.join(second).mps
 
 
-def test_one_server_takes_all_users_where_it_may() -> None:
+def test_a_multi_user_server_takes_all_users() -> None:
     world = World(multiuser=True)
     _, first = world.client(user=1)
     world.client(user=2)
@@ -118,8 +118,8 @@ def test_two_clients_have_the_limits_each_came_with() -> None:
     world.daemon.defaults = mps_limits.Limits(50.0, {"0": 30 * GIB}, 1)
     _, large = world.client()
     _, small = world.client(memory="0=20G", percentage="10", priority="0")
-    given = [cuda_contexts.allocate(world.of, client, 0, None) for client in (large, small)]
-    assert given == [30 * GIB, 20 * GIB]
+    allocates = [cuda_contexts.allocate(world.of, client, 0, None) for client in (large, small)]
+    assert allocates == [30 * GIB, 20 * GIB]
     assert [(c.percentage, c.priority) for c in (large, small)] == [(50.0, 1), (10.0, 0)]
     with pytest.raises(CudaError, match="1 bytes wanted, 0 left"):
         cuda_contexts.allocate(world.of, small, 0, 1)
@@ -137,10 +137,10 @@ def test_the_device_itself_is_a_limit_too() -> None:
 
 def test_defaults_bind_only_servers_that_start_later() -> None:
     world = World()
-    _, before = world.client()
+    _, previous = world.client()
     world.daemon.defaults.memory["0"] = GIB
     _, after = world.client()
-    assert [before.grants[0].limit, after.grants[0].limit] == [None, None]
+    assert [previous.grants[0].limit, after.grants[0].limit] == [None, None]
     world.server.limits.memory["0"] = 2 * GIB
     assert world.client()[1].grants[0].limit == 2 * GIB
 
@@ -238,7 +238,7 @@ def test_with_mps_the_server_is_the_process_of_an_exclusive_gpu() -> None:
         world.plain("0")
 
 
-def test_nobody_computes_on_a_prohibited_gpu() -> None:
+def test_no_process_computes_on_a_prohibited_gpu() -> None:
     world = World()
     world.of.board(world.of.gpus[0]).compute_mode = codes.ComputeMode.PROHIBITED
     with pytest.raises(CudaError, match="Prohibited"):
@@ -330,8 +330,8 @@ def test_a_mig_device_has_a_daemon_of_its_own() -> None:
     world = World()
     mig = partition.Partition(world.of, world.of.gpus[0])
     mig.set_mode(enabled=True)
-    made = [mig.create(mig.profile(9), geometry.Placement(start, 4)) for start in (0, 4)]
-    compute = [mig.create_compute(instance, 2, None) for instance in made]
+    gpu_instances = [mig.create(mig.profile(9), geometry.Placement(start, 4)) for start in (0, 4)]
+    compute = [mig.create_compute(instance, 2, None) for instance in gpu_instances]
     compute[1].compute_mode = codes.ComputeMode.EXCLUSIVE_PROCESS
     world.daemon.visible = compute[1].uuid
     world.daemon.defaults.memory["0"] = GIB

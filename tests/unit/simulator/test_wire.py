@@ -11,8 +11,8 @@ TEXT = st.text(
 
 
 def ask(call: str, *arguments: str, visible: frozenset[int] = frozenset(range(8))) -> list[str]:
-    of = machine.build("hgx-h100", seed="node-1")
-    return wire.split(node.answer_nvml(of, wire.Request(visible, call, arguments), root=False))
+    built = machine.build("hgx-h100", seed="node-1")
+    return wire.split(node.answer_nvml(built, wire.Request(visible, call, arguments), root=False))
 
 
 @hypothesis.given(st.lists(TEXT, min_size=1))

@@ -17,7 +17,7 @@ def test_a_rate_has_cycles_wait_for_their_turn() -> None:
     assert [book.promise(1) for _ in range(3)] == [0.0, 0.2, 0.4]
 
 
-def test_what_was_made_and_is_not_gone_is_lost() -> None:
+def test_created_claims_that_remain_are_lost() -> None:
     book = a_ledger()
     for stage in ledger.STAGES:
         book.reach(stage, 4)
@@ -39,8 +39,8 @@ def test_the_same_seed_draws_the_same() -> None:
     )  # fmt: skip
     assert first == second != other
     breaks = [draw.Breaks(1, tuple(draw.Trouble)) for _ in range(2)]
-    told = [[one.draw(killing=number < 20) for number in range(40)] for one in breaks]
-    assert told[0] == told[1]
+    draws = [[breaks.draw(killing=number < 20) for number in range(40)] for breaks in breaks]
+    assert draws[0] == draws[1]
 
 
 def test_there_are_kills_first_and_none_once_they_are_over() -> None:

@@ -17,12 +17,12 @@ def ran(
     killed_at: int = 10_000,
 ) -> list[verdict.Sample]:
     """240 samples of a plugin that was killed once."""
-    found = []
+    samples = []
     for number in range(1, 241):
         done = cycles * number // 240
         life = done - killed_at if done > killed_at else done
         wave = noise_mib * math.sin(number * 2.4)
-        found.append(
+        samples.append(
             verdict.Sample(
                 float(number),
                 done,
@@ -32,14 +32,14 @@ def ran(
                 50,
             )
         )
-    return found
+    return samples
 
 
 def says(samples: list[verdict.Sample]) -> dict[str, verdict.Says]:
-    return {one.name.split()[0]: one.says for one in verdict.growths("plugin", samples)}
+    return {growth.name.split()[0]: growth.says for growth in verdict.growths("plugin", samples)}
 
 
-def test_what_stays_as_it_is_is_flat() -> None:
+def test_a_constant_series_is_flat() -> None:
     assert set(says(ran()).values()) == {verdict.Says.FLAT}
 
 
@@ -55,20 +55,20 @@ def test_a_file_that_stays_open_every_five_thousand_cycles_grows() -> None:
     assert says(ran(files_a_cycle=1 / 5000))["open"] is verdict.Says.GROWS
 
 
-def test_what_is_noisier_than_what_is_allowed_is_not_told() -> None:
+def test_a_series_noisier_than_the_limit_has_no_verdict() -> None:
     assert says(ran(mib_a_cycle=LEAK, noise_mib=30.0))["RSS"] is verdict.Says.UNTOLD
 
 
-def test_of_a_short_run_nothing_is_told() -> None:
+def test_a_short_run_has_no_verdict() -> None:
     assert set(says(ran(cycles=500, killed_at=100)).values()) == {verdict.Says.UNTOLD}
     assert set(says([]).values()) == {verdict.Says.UNTOLD}
 
 
 def test_only_the_last_process_once_it_is_warm_and_the_second_half_are_judged() -> None:
-    assert min(one.cycles for one in verdict.judged(ran(killed_at=10_000))) == 18_000
+    assert min(sample.cycles for sample in verdict.judged(ran(killed_at=10_000))) == 18_000
     late = verdict.judged(ran(killed_at=30_000))
-    assert min(one.cycles for one in late) >= 30_000 + verdict.WARM_UP
-    assert {one.pid for one in late} == {2}
+    assert min(sample.cycles for sample in late) >= 30_000 + verdict.WARM_UP
+    assert {sample.pid for sample in late} == {2}
 
 
 def test_a_line_is_fitted_without_an_error_and_noise_has_one() -> None:

@@ -17,8 +17,8 @@ def a_pod(name: str, **more: Any) -> pods.Pod:
     return pods.parse(objects.a_pod(name, **more))
 
 
-def entries(found: Iterable[claims.Consumer]) -> list[dict[str, object]]:
-    return [claims.render_consumer(one) for one in found]
+def entries(consumers: Iterable[claims.Consumer]) -> list[dict[str, object]]:
+    return [claims.render_consumer(consumer) for consumer in consumers]
 
 
 def a_claim(*users: claims.Consumer, name: str = "claim", **device: str) -> claims.Claim:
@@ -26,8 +26,8 @@ def a_claim(*users: claims.Consumer, name: str = "claim", **device: str) -> clai
     return claims.parse(objects.a_claim(name, status=status))
 
 
-def there(*found: pods.Pod) -> uninstall_report.Pods:
-    return {one.uid: one for one in found}
+def there(*results: pods.Pod) -> uninstall_report.Pods:
+    return {result.uid: result for result in results}
 
 
 BOUND = a_pod("bound", nodeName="node-a")
@@ -42,9 +42,9 @@ def entry(pod: pods.Pod) -> claims.Consumer:
 
 
 def test_a_claim_is_in_use_from_its_pods_binding_to_its_end() -> None:
-    found = [a_claim(entry(one), name=one.name) for one in (BOUND, WAITING, ENDED)]
-    uses = uninstall_report.claims_in_use(found, there(BOUND, WAITING, ENDED), names.DRIVER)
-    assert [(one.claim, one.pod.name) for one in uses] == [("default/bound", "bound")]
+    results = [a_claim(entry(pod), name=pod.name) for pod in (BOUND, WAITING, ENDED)]
+    uses = uninstall_report.claims_in_use(results, there(BOUND, WAITING, ENDED), names.DRIVER)
+    assert [(use.claim, use.pod.name) for use in uses] == [("default/bound", "bound")]
 
 
 def test_a_pod_that_is_being_deleted_still_uses_its_claim() -> None:
@@ -58,7 +58,7 @@ def test_each_pod_of_a_shared_claim_uses_it() -> None:
     uses = uninstall_report.claims_in_use(
         [a_claim(entry(BOUND), entry(OTHER))], there(BOUND, OTHER), names.DRIVER
     )
-    assert [one.pod.name for one in uses] == ["bound", "other"]
+    assert [use.pod.name for use in uses] == ["bound", "other"]
 
 
 def test_another_pod_of_the_same_name_uses_nothing() -> None:
@@ -73,9 +73,9 @@ def test_claims_of_other_drivers_are_no_concern() -> None:
 
 
 def released(
-    claim: claims.Claim, *found: pods.Pod
+    claim: claims.Claim, *results: pods.Pod
 ) -> list[uninstall_report.DropHolds | uninstall_report.ClearClaim]:
-    return list(uninstall_report.pending_releases([claim], there(*found), names.DRIVER))
+    return list(uninstall_report.pending_releases([claim], there(*results), names.DRIVER))
 
 
 def test_the_hold_of_a_bound_pod_goes_and_its_allocation_stays() -> None:
@@ -99,7 +99,7 @@ def test_a_hold_whose_pod_is_gone_goes_with_its_allocation() -> None:
         assert released(claim) == [uninstall_report.ClearClaim(claim)]
 
 
-def test_what_others_have_reserved_stays_allocated() -> None:
+def test_claims_reserved_by_others_stay_allocated() -> None:
     reserved = entry(WAITING)  # by kube-scheduler: it has no hold
     for user, pod in ((reserved, WAITING), (USER, OTHER), (entry(BOUND), BOUND)):
         another = a_pod("another")
@@ -115,8 +115,8 @@ def test_a_claim_without_a_hold_is_left_alone() -> None:
 
 
 def test_a_refusal_names_each_claim_and_pod_and_both_ways_on() -> None:
-    found = [a_claim(entry(BOUND), name="one"), a_claim(entry(OTHER), name="two")]
-    uses = uninstall_report.claims_in_use(found, there(BOUND, OTHER), names.DRIVER)
+    results = [a_claim(entry(BOUND), name="one"), a_claim(entry(OTHER), name="two")]
+    uses = uninstall_report.claims_in_use(results, there(BOUND, OTHER), names.DRIVER)
     assert uninstall_report.refusal_message(uses, RELEASE) == (
         "Not uninstalled, and nothing was changed: 2 claims are in use, and only the driver "
         "gpu.ration.dev can end that:\n"
@@ -131,7 +131,7 @@ def test_a_refusal_names_each_claim_and_pod_and_both_ways_on() -> None:
     )
 
 
-def test_by_force_the_pods_that_will_stay_terminating_are_named() -> None:
+def test_a_forced_uninstall_names_pods_that_stay_terminating() -> None:
     uses = uninstall_report.claims_in_use([a_claim(entry(BOUND))], there(BOUND), names.DRIVER)
     words = uninstall_report.forced_message(uses, RELEASE)
     assert "while 1 claim is in use" in words

@@ -14,8 +14,8 @@ KIND = {"group": "resource.k8s.io", "version": "v1", "kind": "ResourceClaim"}
 
 
 def a_review(**request: Any) -> dict[str, Any]:
-    asked = {"uid": "u1", "kind": KIND, "operation": "CREATE", **request}
-    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
+    requested = {"uid": "u1", "kind": KIND, "operation": "CREATE", **request}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": requested}
 
 
 def read(document: object) -> admission_review.ReviewRequest:
@@ -29,12 +29,22 @@ def answered(answer: admission_review.ReviewResponse) -> dict[str, Any]:
 
 
 def test_a_request_is_read_whole() -> None:
-    found = read(
+    review_request = read(
         a_review(namespace="team", name="one", dryRun=True, subResource="status", object={"a": 1})
     )
-    assert found.kind == admission_review.ObjectKind("resource.k8s.io", "v1", "ResourceClaim")
-    assert (found.namespace, found.name, found.subresource) == ("team", "one", "status")
-    assert (found.dry_run, found.object, found.old) == (True, {"a": 1}, None)
+    assert review_request.kind == admission_review.ObjectKind(
+        "resource.k8s.io", "v1", "ResourceClaim"
+    )
+    assert (review_request.namespace, review_request.name, review_request.subresource) == (
+        "team",
+        "one",
+        "status",
+    )
+    assert (review_request.dry_run, review_request.object, review_request.old) == (
+        True,
+        {"a": 1},
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,12 +110,13 @@ def test_any_bytes_are_read_or_refused_with_a_reason(body: bytes) -> None:
 
 def test_keys_that_stand_twice_are_found_where_they_stand() -> None:
     text = json.dumps(a_review(object={"deep": [{"sharing": 1}]}))
-    found = admission_review.read(
+    review_request = admission_review.read(
         text.replace('{"sharing": 1}', '{"sharing": 1, "sharing": 2}').encode()
     )
-    assert [str(one) for one in admission_review.find_duplicate(found.object, "object")] == [
-        "object.deep[0].sharing: is there twice; expected each field once"
-    ]
+    assert [
+        str(bad_input)
+        for bad_input in admission_review.find_duplicate(review_request.object, "object")
+    ] == ["object.deep[0].sharing: is there twice; expected each field once"]
     assert (
         list(
             admission_review.find_duplicate(read(a_review(object={"a": [1, "b"]})).object, "object")
@@ -126,16 +137,16 @@ def test_a_refusal_carries_code_and_message_and_no_patch() -> None:
 
 
 def test_a_patch_is_base64_of_its_operations() -> None:
-    found = answered(admission_review.ReviewResponse(patch=({"op": "remove", "path": "/a"},)))
-    assert found["patchType"] == "JSONPatch"
-    assert json.loads(base64.b64decode(found["patch"])) == [{"op": "remove", "path": "/a"}]
+    result = answered(admission_review.ReviewResponse(patch=({"op": "remove", "path": "/a"},)))
+    assert result["patchType"] == "JSONPatch"
+    assert json.loads(base64.b64decode(result["patch"])) == [{"op": "remove", "path": "/a"}]
 
 
 def test_warnings_are_few_short_and_each_once() -> None:
-    found = answered(
+    result = answered(
         admission_review.ReviewResponse(warnings=("x" * 300, "same", "same", *map(str, range(40))))
     )
-    assert len(found["warnings"]) == 32
-    assert len(found["warnings"][0]) == 256
-    assert found["warnings"].count("same") == 1
+    assert len(result["warnings"]) == 32
+    assert len(result["warnings"][0]) == 256
+    assert result["warnings"].count("same") == 1
     assert answered(admission_review.ALLOWED) == {"uid": "u1", "allowed": True}

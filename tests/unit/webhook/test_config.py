@@ -5,10 +5,13 @@ from driver.webhook import config
 
 
 def test_without_flags_it_makes_its_own_certificate() -> None:
-    found = config.AdmissionConfig.read([])
-    assert found.certificates == "self"
-    assert found.webhook_host_port == ("0.0.0.0", 8443)  # noqa: S104 - the default is told
-    assert found.hosts == ("ration-admission.ration-system.svc", "ration-admission.ration-system")
+    admission_config = config.AdmissionConfig.read([])
+    assert admission_config.certificates == "self"
+    assert admission_config.webhook_host_port == ("0.0.0.0", 8443)  # noqa: S104 - the default
+    assert admission_config.hosts == (
+        "ration-admission.ration-system.svc",
+        "ration-admission.ration-system",
+    )
 
 
 def test_certificates_from_files_need_both_files() -> None:

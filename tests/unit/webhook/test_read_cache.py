@@ -28,7 +28,7 @@ def test_a_value_is_read_again_once_it_is_old() -> None:
     assert source.reads == 2
 
 
-def test_what_is_not_there_is_looked_up_each_time() -> None:
+def test_missing_objects_are_not_cached() -> None:
     source = Source(None)
     values = read_cache.RecentReads[str](clock.FakeClock(), 2.0)
     assert values.get("key", source.read) is None

@@ -21,11 +21,11 @@ NOW = clock.START
 
 def part(*selectors: str, **request: Any) -> opaque.ConfigPart:
     claim = objects.a_claim("claim", objects.a_request("gpu", 1, *selectors, **request))
-    found = opaque.claim_part(
+    config_part = opaque.claim_part(
         admission_review.ObjectKind("resource.k8s.io", "v1", "ResourceClaim"), claim
     )
-    assert found is not None
-    return found
+    assert config_part is not None
+    return config_part
 
 
 PARTS = {
@@ -64,9 +64,9 @@ def a_pod(*claims: str, **spec: Any) -> Raw:
 
 
 def gated(pod: Raw, world: World | None = None, **more: Any) -> admission_review.ReviewResponse:
-    asked = {"operation": "CREATE", "namespace": "team", **more}
+    requested = {"operation": "CREATE", "namespace": "team", **more}
     kind = admission_review.ObjectKind("", "v1", "Pod")
-    request = admission_review.ReviewRequest(uid="u", kind=kind, object=pod, **asked)
+    request = admission_review.ReviewRequest(uid="u", kind=kind, object=pod, **requested)
     return verdicts.gate(request, world or World())
 
 

@@ -47,8 +47,8 @@ class World:
     def claim_part(self, namespace: str, named: pods.ClaimReference) -> opaque.ConfigPart | None:
         self.asked.append(f"{namespace}/{named.source}")
         claim = objects.a_claim("one", objects.a_request(deviceClassName=MPS))
-        found = opaque.claim_part(admission_review.ObjectKind(*CLAIM), claim)
-        return found if named.source == "share" else None
+        config_part = opaque.claim_part(admission_review.ObjectKind(*CLAIM), claim)
+        return config_part if named.source == "share" else None
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         return self.by_namespace.get(namespace, {})
@@ -91,7 +91,7 @@ def test_wrong_configuration_is_refused_with_its_place() -> None:
         (POD, {"spec": {"containers": []}}, {}),
     ],
 )
-def test_what_is_not_asked_about_is_allowed_untouched(
+def test_other_kinds_are_allowed_unchanged(
     kind: tuple[str, str, str], obj: Raw | None, more: Raw
 ) -> None:
     assert validated(kind, obj, **more) == admission_review.ALLOWED
@@ -139,40 +139,40 @@ def test_a_pod_is_measured_by_what_its_templates_ask() -> None:
 
 
 def mutated(
-    obj: Raw, made: list[str] | None = None, world: World | None = None, **more: Any
+    obj: Raw, texts: list[str] | None = None, world: World | None = None, **more: Any
 ) -> admission_review.ReviewResponse:
     def ensure(namespace: str, template: extended_resources.Template) -> None:
-        if made is None:
+        if texts is None:
             raise errors.Forbidden(403, "Forbidden", "the namespace is on its way out")
-        made.append(f"{namespace}/{template.name}")
+        texts.append(f"{namespace}/{template.name}")
 
     request = a_request(POD, obj, **more)
     return verdicts.mutate(request, world or World(), ensure, extended_resources.Classes())
 
 
 def test_a_template_is_made_before_a_pod_is_patched() -> None:
-    made: list[str] = []
-    answer = mutated(GPU_POD, made)
+    texts: list[str] = []
+    answer = mutated(GPU_POD, texts)
     assert answer.allowed
     assert answer.patch
-    assert made == [f"team/{extended_resources.convert(GPU_POD).templates[0].name}"]
+    assert texts == [f"team/{extended_resources.convert(GPU_POD).templates[0].name}"]
 
 
 def test_a_dry_run_is_patched_and_makes_nothing() -> None:
-    made: list[str] = []
-    assert mutated(GPU_POD, made, dry_run=True).patch == mutated(GPU_POD, []).patch
-    assert made == []
+    texts: list[str] = []
+    assert mutated(GPU_POD, texts, dry_run=True).patch == mutated(GPU_POD, []).patch
+    assert texts == []
 
 
 def test_the_namespaces_label_leaves_pods_alone() -> None:
-    made: list[str] = []
-    kept = World(team={"ration.dev/convert": "false"})
-    assert mutated(GPU_POD, made, kept) == admission_review.ALLOWED
-    assert made == []
-    assert mutated(GPU_POD, made, World(team={"ration.dev/convert": "no"})).patch
+    texts: list[str] = []
+    world = World(team={"ration.dev/convert": "false"})
+    assert mutated(GPU_POD, texts, world) == admission_review.ALLOWED
+    assert texts == []
+    assert mutated(GPU_POD, texts, World(team={"ration.dev/convert": "no"})).patch
 
 
-def test_what_cannot_be_converted_is_refused_and_the_label_named() -> None:
+def test_an_unconvertible_pod_is_refused_and_the_label_named() -> None:
     resources = {"limits": {"nvidia.com/gpu": "500m"}}
     answer = mutated({"spec": {"containers": [{"name": "main", "resources": resources}]}}, [])
     assert not answer.allowed
@@ -194,7 +194,7 @@ def test_other_objects_and_other_pods_are_not_converted() -> None:
 
 def answers(decide: webhook_handler.Decide) -> tuple[webhook_handler.ReviewHandler, Any]:
     registry = prometheus_client.CollectorRegistry()
-    found = webhook_handler.ReviewHandler(
+    review_handler = webhook_handler.ReviewHandler(
         "validate", decide, metrics.Metrics(registry), clock.FakeClock()
     )
 
@@ -202,7 +202,7 @@ def answers(decide: webhook_handler.Decide) -> tuple[webhook_handler.ReviewHandl
         labels = {"webhook": "validate", "verdict": verdict}
         return registry.get_sample_value("dra_gpu_admission_requests_total", labels)
 
-    return found, count
+    return review_handler, count
 
 
 def body_of(obj: Any, kind: tuple[str, str, str] = CLAIM) -> bytes:
@@ -229,7 +229,7 @@ def test_each_answer_is_counted_by_its_verdict() -> None:
     assert (count("refused"), count("unreadable"), count("allowed")) == (1, 1, 1)
 
 
-def test_what_fails_in_us_is_counted_and_left_to_the_server() -> None:
+def test_an_internal_error_is_counted_and_left_to_the_failure_policy() -> None:
     def decide(_: admission_review.ReviewRequest) -> admission_review.ReviewResponse:
         raise ZeroDivisionError
 
@@ -270,22 +270,25 @@ CLASS = ("resource.k8s.io", "v1", "DeviceClass")
 @given(JSON, st.sampled_from([CLAIM, POD, TEMPLATE, CLASS]))
 @settings(max_examples=400)
 def test_no_object_whatsoever_is_a_failure(obj: Any, kind: tuple[str, str, str]) -> None:
-    for decide in (validating, mutating):
-        answer, count = answers(decide)
-        for one in (obj, {"spec": obj}, {"spec": {"devices": obj}}, {"spec": {"spec": obj}}):
-            status, body = answer(body_of(one, kind))
+    for decision in (validating, mutating):
+        answer, count = answers(decision)
+        for entry in (obj, {"spec": obj}, {"spec": {"devices": obj}}, {"spec": {"spec": obj}}):
+            status, body = answer(body_of(entry, kind))
             assert status in {200, 400}
             assert status == 400 or "allowed" in json.loads(body)["response"]
         assert count("failed") == 0
 
 
 def test_a_patch_that_is_answered_is_the_conversions() -> None:
-    made: list[str] = []
+    texts: list[str] = []
     answer, _ = answers(
         lambda request: verdicts.mutate(
-            request, World(), lambda _, one: made.append(one.name), extended_resources.Classes()
+            request,
+            World(),
+            lambda _, template: texts.append(template.name),
+            extended_resources.Classes(),
         )
     )
     _, body = answer(body_of(GPU_POD, POD))
     patch = json.loads(base64.b64decode(json.loads(body)["response"]["patch"]))
-    assert patch == [dict(one) for one in extended_resources.convert(GPU_POD).patch]
+    assert patch == [dict(entry) for entry in extended_resources.convert(GPU_POD).patch]

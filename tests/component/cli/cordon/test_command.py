@@ -33,22 +33,22 @@ def a_pod(name: str, claim: str, owner: str = "", **meta: Any) -> objects.Raw:
 
 
 def held(name: str, device: str, *pods: str, **result: Any) -> objects.Raw:
-    reserved = [{"resource": "pods", "name": one, "uid": objects.uid_of(one)} for one in pods]
+    reserved = [{"resource": "pods", "name": pod, "uid": objects.uid_of(pod)} for pod in pods]
     status = objects.allocated("node-a", {"device": device, **result}, reserved=reserved)
     return objects.a_claim(name, status=status)
 
 
 def published(*cordoned: str) -> objects.Raw:
     """The node's slice, with the taint on some GPUs, as the plugin would write it."""
-    found = []
+    results = []
     for gpu in (GPU, OTHER):
         taints = [objects.ALLOCATOR_TAINT, *([CORDONED] if gpu in cordoned else [])]
         for name in (gpu, f"{gpu}-mps"):
             device = objects.a_device(name, taints=taints)
             address = gpu.removeprefix("gpu-").replace("-", ":", 2).replace("-", ".")
             more = {"resource.kubernetes.io/pciBusID": address, "uuid": f"GPU-{gpu}"}
-            found.append(objects.with_values(device, **more))
-    return objects.a_slice("node-a", found)
+            results.append(objects.with_values(device, **more))
+    return objects.a_slice("node-a", results)
 
 
 @pytest.fixture
@@ -71,14 +71,14 @@ def ration(api: api_server.ApiServer, tmp_path: Path) -> Ration:
 def without_rules(api: api_server.ApiServer) -> None:
     """Forget device taint rules, as Kubernetes 1.36."""
     gone = faults.Answer(404, "NotFound")
-    api.faults.add(gone, lambda one: "devicetaintrules" in one.path, times=99)
+    api.faults.add(gone, lambda request: "devicetaintrules" in request.path, times=99)
 
 
 def annotation(api: api_server.ApiServer) -> str | None:
     node = api.read(gvr.NODES, "node-a")
     assert node is not None
-    found: dict[str, str] = node["metadata"].get("annotations") or {}
-    return found.get("ration.dev/cordon")
+    result: dict[str, str] = node["metadata"].get("annotations") or {}
+    return result.get("ration.dev/cordon")
 
 
 def test_a_node_is_cordoned_by_one_rule_and_once(api: api_server.ApiServer, ration: Ration) -> None:
@@ -161,7 +161,7 @@ def test_a_gpu_that_is_gone_can_be_uncordoned(api: api_server.ApiServer, ration:
 
 
 @pytest.mark.parametrize("command", ["cordon", "uncordon", "drain"])
-def test_what_is_not_there_is_refused_in_one_line(ration: Ration, command: str) -> None:
+def test_a_missing_object_is_refused_in_one_line(ration: Ration, command: str) -> None:
     answer = ration(command, "node-z")
     assert (answer.exit_code, answer.output.count("\n")) == (2, 1)
     assert "look at the name" in answer.output
@@ -203,11 +203,13 @@ def test_a_dry_run_says_what_it_would_do_and_does_nothing(
         )
     )
     golden.same("cordon-dry-run.txt", text)
-    assert {one.method for one in api.requests} == {"GET"}
+    assert {request.method for request in api.requests} == {"GET"}
 
 
 def test_a_changed_node_is_read_again(api: api_server.ApiServer, ration: Ration) -> None:
-    api.faults.add(faults.Answer(409, "Conflict"), lambda one: one.method == "PATCH", times=2)
+    api.faults.add(
+        faults.Answer(409, "Conflict"), lambda request: request.method == "PATCH", times=2
+    )
     assert ration("cordon", f"node-a/{GPU}", "--no-wait").exit_code == 0
     assert annotation(api) == GPU
 
@@ -224,7 +226,7 @@ def occupied(api: api_server.ApiServer) -> None:
     api.put(gvr.PODS, a_pod("dcgm", "watching", "DaemonSet/dcgm"))
 
 
-def test_who_holds_a_node_is_listed_and_nobody_is_evicted(
+def test_holders_of_a_node_are_listed_and_no_pod_is_evicted(
     api: api_server.ApiServer, ration: Ration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
@@ -261,7 +263,7 @@ def test_eviction_takes_what_would_be_made_again_and_leaves_the_rest(
     assert answer.exit_code == 1, answer.exception
     assert "pod default/web evicted" in answer.stderr
     assert "claim default/made is gone, 3 to go" in answer.stderr
-    assert sorted(one["metadata"]["name"] for one in api.all(gvr.PODS)) == [
+    assert sorted(entry["metadata"]["name"] for entry in api.all(gvr.PODS)) == [
         "dcgm",
         "kubeadm",
         "lone",
@@ -285,7 +287,7 @@ def test_a_disruption_budget_is_told_and_respected(
     api.put(gvr.RESOURCE_CLAIMS, held("made", GPU, "web"))
     api.put(gvr.PODS, a_pod("web", "made", "ReplicaSet/web-1"))
     refused = faults.Answer(429, "TooManyRequests")
-    api.faults.add(refused, lambda one: one.path.endswith("/eviction"), times=99)
+    api.faults.add(refused, lambda request: request.path.endswith("/eviction"), times=99)
     answer = ration("drain", "node-a", "--evict", "--timeout", "2s")
     assert answer.exit_code == 1
     assert answer.stderr.count("pod default/web is kept, asked again: injected") == 1

@@ -43,18 +43,20 @@ def test_the_live_cluster_is_planned_for_and_nothing_is_written(
     api: api_server.ApiServer, tmp_path: Path
 ) -> None:
     code, text = defrag(api, tmp_path, "--gpus", "2")
-    found = json.loads(text)
-    assert (code, found["node"]) == (0, "node-a")
-    assert [(one["pod"], one["to"]["node"]) for one in found["evict"]] == [
+    document = json.loads(text)
+    assert (code, document["node"]) == (0, "node-a")
+    assert [(entry["pod"], entry["to"]["node"]) for entry in document["evict"]] == [
         ("default/web-1", "node-b")
     ]
-    assert {one.method for one in api.requests} == {"GET"}
+    assert {request.method for request in api.requests} == {"GET"}
 
 
-def test_where_not_all_may_be_seen_no_plan_is_no_final_answer(
+def test_without_full_read_rights_a_missing_plan_is_not_final(
     api: api_server.ApiServer, tmp_path: Path
 ) -> None:
-    api.faults.add(faults.Answer(403), lambda one: one.path.endswith("persistentvolumes"), times=1)
+    api.faults.add(
+        faults.Answer(403), lambda request: request.path.endswith("persistentvolumes"), times=1
+    )
     code, text = defrag(api, tmp_path, "--gpus", "3")
     assert code == 2
     assert "persistentvolumes" in json.loads(text)["unseen"][0]
@@ -63,7 +65,7 @@ def test_where_not_all_may_be_seen_no_plan_is_no_final_answer(
 def test_a_server_that_refuses_is_no_cluster_without_pods(
     api: api_server.ApiServer, tmp_path: Path
 ) -> None:
-    api.faults.add(faults.Answer(403), lambda one: one.path.endswith("/pods"), times=1)
+    api.faults.add(faults.Answer(403), lambda request: request.path.endswith("/pods"), times=1)
     assert defrag(api, tmp_path, "--gpus", "2")[0] == 3
 
 
@@ -73,20 +75,22 @@ def apply(api: api_server.ApiServer, folder: Path, *flags: str) -> tuple[int, st
     return answer.exit_code, answer.stderr
 
 
-def test_what_becomes_free_is_reserved_and_the_pods_that_go_are_followed(
+def test_freed_devices_are_reserved_and_evicted_pods_are_followed(
     api: api_server.ApiServer, tmp_path: Path
 ) -> None:
-    api.faults.add(faults.Answer(404), lambda one: one.path.endswith("/pods/web-1"), times=1)
+    api.faults.add(
+        faults.Answer(404), lambda request: request.path.endswith("/pods/web-1"), times=1
+    )
     code, text = apply(api, tmp_path, "--for", "gang/train", "--ttl", "10m")
     assert code == 0, text
-    (made,) = api.all(gvr.RESERVATIONS)
-    assert made["spec"]["for"] == {"gang": "train"}
-    assert [one["name"] for one in made["spec"]["evicting"]] == ["web-1"]
-    held = {(one["node"], one["device"]) for one in made["status"]["devices"]}
+    (document,) = api.all(gvr.RESERVATIONS)
+    assert document["spec"]["for"] == {"gang": "train"}
+    assert [entry["name"] for entry in document["spec"]["evicting"]] == ["web-1"]
+    held = {(device["node"], device["device"]) for device in document["status"]["devices"]}
     assert held == {("node-a", "gpu-0"), ("node-a", "gpu-1")}
     assert "pod default/web-1 is gone, 0 to go" in text
     assert "delete reservation defrag-" in text
-    assert not any(one.method == "DELETE" for one in api.requests)
+    assert not any(request.method == "DELETE" for request in api.requests)
 
 
 def test_carrying_out_says_for_whom(api: api_server.ApiServer, tmp_path: Path) -> None:
@@ -99,10 +103,12 @@ def test_carrying_out_says_for_whom(api: api_server.ApiServer, tmp_path: Path) -
     assert api.all(gvr.RESERVATIONS) == []
 
 
-def test_who_may_not_is_told_and_nobody_is_evicted(
+def test_a_missing_right_is_reported_and_no_pod_is_evicted(
     api: api_server.ApiServer, tmp_path: Path
 ) -> None:
-    api.faults.add(faults.Answer(403), lambda one: one.path.endswith("/reservations"), times=1)
+    api.faults.add(
+        faults.Answer(403), lambda request: request.path.endswith("/reservations"), times=1
+    )
     code, text = apply(api, tmp_path, "--for", "gang/train")
     assert code == 3
     assert "403" in text

@@ -45,14 +45,14 @@ def doctor(api: api_server.ApiServer, tmp_path: Path) -> Doctor:
     return run
 
 
-def told(rows: list[dict[str, str]], **wanted: Any) -> list[str]:
-    return [one["found"] for one in rows if wanted.items() <= one.items()]
+def told(rows: list[dict[str, str]], **fields: Any) -> list[str]:
+    return [row["found"] for row in rows if fields.items() <= row.items()]
 
 
 def test_a_healthy_cluster_is_fine(doctor: Doctor) -> None:
     code, rows = doctor()
     assert code == 0, rows
-    assert {one["state"] for one in rows} == {"ok"}
+    assert {row["state"] for row in rows} == {"ok"}
     assert told(rows, where="node-a", check="devices") == ["1 device, generation 1"]
     assert told(rows, check="webhook") == [
         "validatingwebhookconfiguration r has valid certificates"
@@ -65,15 +65,15 @@ def test_nothing_but_what_is_wrong_when_that_is_asked_for(
     assert doctor("--wrong") == (0, [])
     api.pretend("v1.36.2")
     code, rows = doctor("--wrong")
-    assert (code, [one["check"] for one in rows]) == (1, ["kubernetes"])
+    assert (code, [row["check"] for row in rows]) == (1, ["kubernetes"])
 
 
-def test_one_node_is_asked_about_alone(doctor: Doctor, api: api_server.ApiServer) -> None:
+def test_a_single_node_can_be_checked(doctor: Doctor, api: api_server.ApiServer) -> None:
     api.put(gvr.NODES, doctored.a_node("node-b", {"nvidia.com/gpu": "8"}))
     code, rows = doctor("--node=node-a")
-    assert (code, {one["where"] for one in rows}) == (0, {"cluster", "node-a"})
+    assert (code, {row["where"] for row in rows}) == (0, {"cluster", "node-a"})
     code, rows = doctor("--node=node-b", "--wrong")
-    assert (code, {one["where"] for one in rows}) == (1, {"node-b"})
+    assert (code, {row["where"] for row in rows}) == (1, {"node-b"})
 
 
 def test_rights_that_lack_are_named_and_the_rest_is_looked_at(
@@ -82,9 +82,9 @@ def test_rights_that_lack_are_named_and_the_rest_is_looked_at(
     api.faults.add(faults.Answer(403), lambda request: "webhook" in request.path, times=9)
     code, rows = doctor()
     assert code == 3
-    (found,) = told(rows, state="not seen")
+    (text,) = told(rows, state="not seen")
     right = "list validatingwebhookconfigurations.admissionregistration.k8s.io"
-    assert found == f"you may not {right}"
+    assert text == f"you may not {right}"
     assert told(rows, check="devices") == ["1 device, generation 1"]
 
 
@@ -92,13 +92,13 @@ def test_a_server_that_is_away_is_told_as_such(doctor: Doctor, api: api_server.A
     api.down()
     code, rows = doctor()
     assert code == 3
-    assert {one["state"] for one in rows} == {"not seen"}
+    assert {row["state"] for row in rows} == {"not seen"}
 
 
 def test_nothing_is_ever_written(doctor: Doctor, api: api_server.ApiServer) -> None:
     doctor()
-    asked = [one for one in api.requests if one.method != "GET"]
-    assert {one.path for one in asked} == {
+    requests = [request for request in api.requests if request.method != "GET"]
+    assert {request.path for request in requests} == {
         "/apis/authorization.k8s.io/v1/subjectaccessreviews"  # a question, of which nothing is kept
     }
 
@@ -109,7 +109,7 @@ def test_accounts_and_gates_are_looked_at_where_that_is_allowed(
     api.lack("get nodes")
     api.say("/metrics", 'kubernetes_feature_enabled{name="DRAConsumableCapacity",stage=""} 0\n')
     code, rows = doctor("--wrong")
-    assert (code, [one["found"] for one in rows]) == (
+    assert (code, [row["found"] for row in rows]) == (
         1,
         [
             "feature gate DRAConsumableCapacity is off in the API server: no shares by amount",
@@ -130,7 +130,7 @@ def test_people_get_a_table_with_the_fixes(
     assert "upgrade" in answer.output
 
 
-def test_what_is_printed_is_as_it_was(
+def test_the_output_equals_the_golden_file(
     api: api_server.ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)

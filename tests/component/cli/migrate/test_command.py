@@ -38,8 +38,8 @@ def test_a_configmap_and_the_nodes_are_read_from_a_cluster(
         api.put(gvr.NODES, {"metadata": {"name": name, "labels": labels}})
     code, text = ask(api, tmp_path, "old")
     assert code == 0
-    told = json.loads(text)
-    assert {one["name"]: one["config"] for one in told["nodes"]} == {"one": "a", "two": "b"}
+    document = json.loads(text)
+    assert {node["name"]: node["config"] for node in document["nodes"]} == {"one": "a", "two": "b"}
     assert {r.method for r in api.requests} == {"GET"}
 
 

@@ -70,12 +70,12 @@ def gather(api: api_server.ApiServer, tmp_path: Path) -> Gather:
 def read(tmp_path: Path) -> Callable[[], dict[str, str]]:
     def files() -> dict[str, str]:
         with tarfile.open(tmp_path / "found.tar.gz") as tar:
-            found = {}
-            for one in tar.getmembers():
-                file = tar.extractfile(one)
+            result = {}
+            for member in tar.getmembers():
+                file = tar.extractfile(member)
                 assert file is not None
-                found[one.name.partition("/")[2]] = file.read().decode()
-        return found
+                result[member.name.partition("/")[2]] = file.read().decode()
+        return result
 
     return files
 
@@ -88,38 +88,40 @@ def test_all_that_there_is_lies_in_one_archive(gather: Gather, read: Files, tmp_
     assert answer.exit_code == 0, answer.output
     assert answer.stdout.startswith(f"{tmp_path}/found.tar.gz: 23 files, 1 could not be had")
     golden.same("must-gather.txt", answer.stderr)
-    found = read()
-    index = json.loads(found["index.json"])
-    assert sorted(found) == sorted([*index["files"], "index.json"])
-    assert found["logs/ration-controller-1/main.log"] == "now\n"
-    assert found["logs/ration-controller-1/main.previous.log"] == "before\n"
-    assert found["metrics/ration-controller-1.txt"] == "up 1\n"
-    assert json.loads(found["versions.json"])["images"] == {
+    result = read()
+    index = json.loads(result["index.json"])
+    assert sorted(result) == sorted([*index["files"], "index.json"])
+    assert result["logs/ration-controller-1/main.log"] == "now\n"
+    assert result["logs/ration-controller-1/main.previous.log"] == "before\n"
+    assert result["metrics/ration-controller-1.txt"] == "up 1\n"
+    assert json.loads(result["versions.json"])["images"] == {
         "controller": ["ration:1"],
         "kubeletplugin": ["ration:1"],
     }
-    assert [one["metadata"]["name"] for one in json.loads(found["events.json"])] == ["ours"]
-    assert [one["what"] for one in index["missing"]] == ["metrics/ration-kubeletplugin-1.txt"]
-    assert "kind: ResourceSlice" in found["cluster.yaml"]
+    assert [load["metadata"]["name"] for load in json.loads(result["events.json"])] == ["ours"]
+    assert [entry["what"] for entry in index["missing"]] == ["metrics/ration-kubeletplugin-1.txt"]
+    assert "kind: ResourceSlice" in result["cluster.yaml"]
 
 
 def test_no_secret_is_asked_for_and_none_is_in_it(
     api: api_server.ApiServer, gather: Gather, read: Files
 ) -> None:
     gather()
-    assert not any("secrets" in one.path for one in api.requests)
-    asked = {one.path for one in api.requests if one.method != "GET"}
-    assert asked == {"/apis/authorization.k8s.io/v1/subjectaccessreviews"}
+    assert not any("secrets" in request.path for request in api.requests)
+    paths = {request.path for request in api.requests if request.method != "GET"}
+    assert paths == {"/apis/authorization.k8s.io/v1/subjectaccessreviews"}
     assert not [name for name, text in read().items() if SECRET in text]
 
 
-def test_what_may_not_be_seen_is_in_the_index_and_the_rest_is_gathered(
+def test_forbidden_objects_are_indexed_and_the_rest_is_gathered(
     api: api_server.ApiServer, gather: Gather, read: Files
 ) -> None:
     refused = faults.Answer(403, "Forbidden")
-    api.faults.add(refused, lambda one: "/pods/" in one.path or "events" in one.path, times=99)
+    api.faults.add(
+        refused, lambda request: "/pods/" in request.path or "events" in request.path, times=99
+    )
     assert gather().exit_code == 0
-    missing = {one["what"]: one["why"] for one in json.loads(read()["index.json"])["missing"]}
+    missing = {entry["what"]: entry["why"] for entry in json.loads(read()["index.json"])["missing"]}
     assert missing.keys() == {
         "events",
         "logs/ration-controller-1/main.log",

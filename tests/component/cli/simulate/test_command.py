@@ -29,8 +29,8 @@ SECRET = "s3cret"  # noqa: S105 - none, a word to be looked for
 def api() -> Iterator[api_server.ApiServer]:
     """The cluster of the example, as a server has it."""
     with api_server.ApiServer() as running:
-        for one in yaml.safe_load((EXAMPLE / "cluster.yaml").read_text())["items"]:
-            running.put(KINDS[one["kind"]], one)
+        for item in yaml.safe_load((EXAMPLE / "cluster.yaml").read_text())["items"]:
+            running.put(KINDS[item["kind"]], item)
         yield running
 
 
@@ -48,7 +48,7 @@ def test_the_live_cluster_and_its_dump_answer_alike_and_nothing_is_written(
     again = CliRunner().invoke(app, [*words, "--cluster", str(tmp_path / "cluster.yaml")])
     assert (live.exit_code, json.loads(live.output)["total"]["placed"]) == (1, 4)
     assert again.output == live.output
-    assert {one.method for one in api.requests} == {"GET"}
+    assert {request.method for request in api.requests} == {"GET"}
 
 
 def test_a_dump_holds_nothing_of_pods_that_does_not_decide(
@@ -59,22 +59,22 @@ def test_a_dump_holds_nothing_of_pods_that_does_not_decide(
     api.put(gvr.PODS, pod)
     answer = run(api, tmp_path, "dump", "-o", "json")
     assert (answer.exit_code, SECRET in answer.output) == (0, False)
-    kept = {one["metadata"]["name"] for one in json.loads(answer.output)["items"]}
-    assert "talkative" in kept
+    names = {item["metadata"]["name"] for item in json.loads(answer.output)["items"]}
+    assert "talkative" in names
 
 
-def test_what_may_not_be_seen_is_noted(api: api_server.ApiServer, tmp_path: Path) -> None:
-    api.faults.add(faults.Answer(403), lambda one: "persistentvolumes" in one.path, times=2)
+def test_forbidden_objects_are_noted(api: api_server.ApiServer, tmp_path: Path) -> None:
+    api.faults.add(faults.Answer(403), lambda request: "persistentvolumes" in request.path, times=2)
     words = ["simulate", "-f", str(EXAMPLE / "pods.yaml"), "-o", "json"]
     notes = json.loads(run(api, tmp_path, *words).output)["notes"]
-    assert [one for one in notes if one.startswith("not seen of the cluster: persistentvolumes")]
+    assert [note for note in notes if note.startswith("not seen of the cluster: persistentvolumes")]
 
 
 @pytest.mark.parametrize("command", [["dump"], ["simulate", "-f", str(EXAMPLE / "pods.yaml")]])
 def test_a_server_that_refuses_or_is_away_exits_3(
     api: api_server.ApiServer, tmp_path: Path, command: list[str]
 ) -> None:
-    api.faults.add(faults.Answer(403), lambda one: one.path.endswith("/nodes"), times=1)
+    api.faults.add(faults.Answer(403), lambda request: request.path.endswith("/nodes"), times=1)
     refused = run(api, tmp_path, *command)
     assert (refused.exit_code, "403" in refused.output) == (3, True)
     api.down()

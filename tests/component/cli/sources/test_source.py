@@ -29,8 +29,8 @@ Ration = Callable[..., Result]
 @pytest.fixture
 def api() -> Iterator[api_server.ApiServer]:
     with api_server.ApiServer() as running:
-        for one in fleets.raw():
-            running.put(KINDS[one["kind"]], one)
+        for entry in fleets.raw():
+            running.put(KINDS[entry["kind"]], entry)
         yield running
 
 
@@ -58,9 +58,9 @@ def test_a_kubeconfig_alone_is_enough(ration: Ration) -> None:
     here = fleets.a_reading()
     answer = ration("devices", "-o", "json")
     assert answer.exit_code == 0, answer.output
-    wanted = [gpu for node in here.nodes().items for gpu in node.gpus]
+    expected = [gpu for node in here.nodes().items for gpu in node.gpus]
     assert json.loads(answer.stdout) == [
-        one.model_dump(mode="json", by_alias=True) for one in wanted
+        gpu.model_dump(mode="json", by_alias=True) for gpu in expected
     ]
     (note,) = answer.stderr.splitlines()
     assert note.startswith("not seen: whether GPUs shown as free are kept for pods that wait")
@@ -76,8 +76,8 @@ def test_pods_that_may_not_be_seen_may_have_gpus_kept(
 
 
 def test_queues_and_reservations_are_read_too(ration: Ration) -> None:
-    found = json.loads(ration("queues", "-o", "json").stdout)
-    assert [one["name"] for one in found] == ["dev", "research", "nlp", "vision", "lost"]
+    document = json.loads(ration("queues", "-o", "json").stdout)
+    assert [load["name"] for load in document] == ["dev", "research", "nlp", "vision", "lost"]
     node = json.loads(ration("explain", "node", "gpu-2", "-o", "json").stdout)
     assert node["gpus"][0]["kept"][0]["reservation"] == "vision/nightly"
 
@@ -87,7 +87,7 @@ def test_a_pod_that_waits_is_explained_by_working_it_out(ration: Ration) -> None
     assert answer.exit_code == 1
     explained = json.loads(answer.stdout)["explanation"]
     assert explained["nearest"]["ever"] is False
-    assert {one["count"] for one in explained["refusals"]} == {1}
+    assert {refusal["count"] for refusal in explained["refusals"]} == {1}
 
 
 def test_a_right_that_lacks_is_named_in_one_line(api: api_server.ApiServer, ration: Ration) -> None:
@@ -98,7 +98,7 @@ def test_a_right_that_lacks_is_named_in_one_line(api: api_server.ApiServer, rati
     assert "list resourceslices.resource.k8s.io" in answer.stderr
 
 
-def test_what_may_not_be_seen_is_named_and_the_rest_is_shown(
+def test_forbidden_objects_are_named_and_the_rest_is_shown(
     api: api_server.ApiServer, ration: Ration
 ) -> None:
     refuse(api, "list", "queues", "ration.dev")
@@ -132,21 +132,21 @@ def test_a_controller_that_is_asked_for_and_does_not_lead_is_told(ration: Ration
 
 def test_only_what_a_command_shows_is_read(api: api_server.ApiServer, ration: Ration) -> None:
     assert ration("claims", "-A", "--source", "cluster").exit_code == 0
-    assert not [one for one in api.requests if "resourceslices" in one.path]
+    assert not [item for item in api.requests if "resourceslices" in item.path]
     assert ration("who", "gpu-1", "--source", "cluster").exit_code == 0
-    (one,) = [one for one in api.requests if "resourceslices" in one.path]
-    assert one.query["fieldSelector"] == "spec.nodeName=gpu-1"
+    (request,) = [item for item in api.requests if "resourceslices" in item.path]
+    assert request.query["fieldSelector"] == "spec.nodeName=gpu-1"
 
 
 @pytest.fixture
 def demand(api: api_server.ApiServer) -> api_server.ApiServer:
     """With what there is of nodes on demand."""
-    for one in fleets.on_demand():
-        kind = one["kind"]
+    for entry in fleets.on_demand():
+        kind = entry["kind"]
         if kind == "ConfigMap":
-            api.put(gvr.CONFIG_MAPS, one)
+            api.put(gvr.CONFIG_MAPS, entry)
         elif kind in {"Node", "Pod"}:
-            api.put(KINDS[kind], one)
+            api.put(KINDS[kind], entry)
     return api
 
 
@@ -155,12 +155,14 @@ def test_kinds_of_node_are_read_of_the_releases_config_maps(
 ) -> None:
     answer = ration("nodes", "-o", "json")
     assert answer.exit_code == 0, answer.output
-    wanted = fleets.a_reading(fleets.on_demand()).shapes().items
+    expected = fleets.a_reading(fleets.on_demand()).shapes().items
     assert json.loads(answer.stdout) == [
-        one.model_dump(mode="json", by_alias=True) for one in wanted
+        shape.model_dump(mode="json", by_alias=True) for shape in expected
     ]
     assert not answer.stderr
-    assert any(one.path.endswith(f"/configmaps/{node_shapes.NAMES[0]}") for one in demand.requests)
+    assert any(
+        request.path.endswith(f"/configmaps/{node_shapes.NAMES[0]}") for request in demand.requests
+    )
 
 
 def test_config_maps_that_may_not_be_read_are_named(
@@ -175,4 +177,4 @@ def test_config_maps_that_may_not_be_read_are_named(
 
 def test_other_commands_read_no_config_map(demand: api_server.ApiServer, ration: Ration) -> None:
     assert ration("who").exit_code == 0
-    assert not [one for one in demand.requests if "configmaps" in one.path]
+    assert not [request for request in demand.requests if "configmaps" in request.path]

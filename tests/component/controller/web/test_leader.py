@@ -44,7 +44,7 @@ def test_the_leader_is_the_pod_of_the_leases_holder(world: World) -> None:
     assert world.leader.address() == "10.0.0.7"
 
 
-def test_nobody_is_known_while_the_api_server_does_not_say(world: World) -> None:
+def test_the_leader_is_unknown_while_the_api_server_is_silent(world: World) -> None:
     world.held("a-0a1b2c3d")
     world.api.faults.add(faults.Answer(500), lambda one: "leases" in one.path)
     assert world.leader.pod() == ""

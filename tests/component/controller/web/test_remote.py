@@ -44,7 +44,7 @@ def test_a_list_is_read_by_parts_and_filtered_alike(far: remote.Remote) -> None:
     assert far.nodes(node_filter=wanted) == R.nodes(node_filter=wanted)
 
 
-def test_what_is_not_there_is_none(far: remote.Remote) -> None:
+def test_a_missing_object_is_none(far: remote.Remote) -> None:
     assert far.node("nowhere") is None
     assert far.pod("a/b") is None
 

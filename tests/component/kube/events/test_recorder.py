@@ -92,9 +92,7 @@ def test_telling_never_blocks_and_a_full_queue_drops(
     assert not api.requests
 
 
-def test_what_is_left_is_written_at_the_stop(
-    api: server.ApiServer, kube: client.KubeClient
-) -> None:
+def test_pending_events_are_written_at_stop(api: server.ApiServer, kube: client.KubeClient) -> None:
     recorder = event_recorder.EventRecorder(kube, "c", "i", clock.SystemClock())
     recorder.event(POD, "NoFit", "last words", warning=False)
     stop = threading.Event()

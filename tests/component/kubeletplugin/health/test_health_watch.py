@@ -29,18 +29,18 @@ WELL: dict[ids.GpuUuid, list[str]] = {gpu: [] for gpu in GPUS}
 class Running:
     """A watch on its thread, and the machine under it."""
 
-    def __init__(self, base: Path, watcher: fakes.Counted, told: plugin_shell.Events) -> None:
+    def __init__(self, base: Path, watcher: fakes.Counted, events: plugin_shell.Events) -> None:
         self._watcher = watcher
         counters = metrics.Metrics(prometheus_client.CollectorRegistry())
         self.base = base
-        self.told = told
+        self.told = events
         time = clock.SystemClock()
         audience = health_events.EventTargets(
             ids.NodeName("node-a"),
             lambda: "node-uid",
             lambda gpu, _: (CLAIM,) if gpu == GPUS[3] else (),
         )
-        news = health_events.HealthEvents(plugin_events.EventReporter(told), audience, time)
+        news = health_events.HealthEvents(plugin_events.EventReporter(events), audience, time)
         self.watch = health_watch.HealthWatch(
             watcher,
             health_watch.Settings(poll_s=0.05, wait_s=0.05),
@@ -69,7 +69,8 @@ class Running:
     def found(self) -> dict[ids.GpuUuid, list[str]]:
         """The ailments of every GPU, as their values."""
         return {
-            gpu: [one.value for one in ailments] for gpu, ailments in self.watch.ailments().items()
+            gpu: [ailment.value for ailment in ailments]
+            for gpu, ailments in self.watch.ailments().items()
         }
 
     def becomes(self, *values: str, gpu: int = 3) -> None:
@@ -95,17 +96,17 @@ class Running:
 
 @pytest.fixture
 def library(tmp_path: Path) -> Iterator[Path]:
-    with worlds.running(tmp_path, "hgx-h100") as found:
-        yield found
+    with worlds.running(tmp_path, "hgx-h100") as path:
+        yield path
 
 
 @pytest.fixture
-def running(library: Path, tmp_path: Path, told: plugin_shell.Events) -> Iterator[Running]:
+def running(library: Path, tmp_path: Path, events: plugin_shell.Events) -> Iterator[Running]:
     with fakes.simulated(library) as watcher:
-        made = Running(tmp_path, watcher, told)
-        made.start()
-        yield made
-        made.stop()
+        created = Running(tmp_path, watcher, events)
+        created.start()
+        yield created
+        created.stop()
 
 
 @pytest.mark.parametrize("code", [79, 48, 119])
@@ -191,7 +192,7 @@ def test_the_kubelet_hears_of_a_fault_and_of_its_end(
 
     def show() -> None:
         ailments = running.watch.ailments()[GPUS[3]]
-        text = "; ".join(one.message for one in ailments)
+        text = "; ".join(ailment.message for ailment in ailments)
         devices[:] = [health_stream.DeviceHealth("node-a", "gpu-0", not ailments, text)]
         streams.notify()
 
@@ -207,14 +208,14 @@ def test_the_kubelet_hears_of_a_fault_and_of_its_end(
 
 
 def test_while_nvml_is_gone_the_truth_stays_and_then_it_is_watched_again(
-    tmp_path: Path, told: plugin_shell.Events
+    tmp_path: Path, events: plugin_shell.Events
 ) -> None:
     builder.build(tmp_path, store.create(tmp_path, "hgx-h100", "contract"))
     first = node.Node(tmp_path)
     first.start()
     library = layout.Layout(tmp_path).libraries / "libnvidia-ml.so.1"
     with fakes.simulated(library) as watcher:
-        running = Running(tmp_path, watcher, told)
+        running = Running(tmp_path, watcher, events)
         running.start()
         running.fault("remap", "1", "0")
         running.becomes("pending")
@@ -239,7 +240,7 @@ def test_a_gpu_that_is_lost_three_times_is_quarantined_although_healthy(
         running.becomes("lost")
         running.fault("restore")
         running.becomes(*(["3"] if count == 2 else []))
-    kept = (running.base / "quarantine.json").read_text()
-    assert GPUS[3] in kept
+    text = (running.base / "quarantine.json").read_text()
+    assert GPUS[3] in text
     assert ("node-a", "GpuQuarantined") in running.reasons()
     assert ("train", "GpuQuarantined") in running.reasons()

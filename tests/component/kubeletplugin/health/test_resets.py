@@ -27,29 +27,29 @@ def ask(node: battering.Battered, gpu: int, action: str = "GPU_RESET") -> None:
 
 def asking(node: battering.Battered) -> list[int]:
     """The GPUs that ask for something, by minor number."""
-    of = store.load(node.base)
-    return [of.minor(gpu) for gpu in of.gpus if of.board(gpu).recovery]
+    machine = store.load(node.base)
+    return [machine.minor(gpu) for gpu in machine.gpus if machine.board(gpu).recovery]
 
 
 def wholes(api: api_server.ApiServer) -> list[dict[str, Any]]:
     """The whole GPUs that are published, in the order of their minor numbers."""
-    found = [one for one in publishing.devices(api) if one["name"].count("-") == 4]
-    return sorted(found, key=lambda one: str(one["name"]))
+    results = [device for device in publishing.devices(api) if device["name"].count("-") == 4]
+    return sorted(results, key=lambda entry: str(entry["name"]))
 
 
 def tainted(api: api_server.ApiServer) -> list[int]:
     """The GPUs that are published with a taint for what they ask, by minor number."""
     return [
         number
-        for number, one in enumerate(wholes(api))
-        if any(taint["key"] == names.TAINT_RECOVERY for taint in one.get("taints") or ())
+        for number, whole in enumerate(wholes(api))
+        if any(taint["key"] == names.TAINT_RECOVERY for taint in whole.get("taints") or ())
     ]
 
 
-def told(api: api_server.ApiServer) -> list[tuple[str, str]]:
+def events(api: api_server.ApiServer) -> list[tuple[str, str]]:
     """Events about resets: type and words."""
     events = api.all(gvr.EVENTS)
-    return [(one["type"], one["note"]) for one in events if one["reason"] == "GpuReset"]
+    return [(event["type"], event["note"]) for event in events if event["reason"] == "GpuReset"]
 
 
 def test_a_gpu_that_requests_a_reset_is_reset_only_when_idle(
@@ -57,7 +57,7 @@ def test_a_gpu_that_requests_a_reset_is_reset_only_when_idle(
 ) -> None:
     refs = battered.claims()
     battered.again("prepare", refs)
-    before = battered.left()
+    previous = battered.left()
     for gpu in (*range(len(FACES)), IDLE):
         ask(battered, gpu)
     waiting.until(lambda: tainted(api) == [0, 1, 2, 3, IDLE], battering.WITHIN_S)
@@ -66,10 +66,10 @@ def test_a_gpu_that_requests_a_reset_is_reset_only_when_idle(
     battered.start(*RESETTING)
     waiting.until(lambda: asking(battered) == [0, 1, 2, 3], battering.WITHIN_S)
     waiting.until(lambda: tainted(api) == [0, 1, 2, 3], battering.WITHIN_S)
-    waiting.until(lambda: told(api), battering.WITHIN_S)
-    ((kind, words),) = told(api)
+    waiting.until(lambda: events(api), battering.WITHIN_S)
+    ((kind, words),) = events(api)
     assert (kind, "asked for GPU_RESET and was reset in" in words) == ("Normal", True)
-    assert battered.left() == before
+    assert battered.left() == previous
     battered.again("unprepare", refs)
     assert asking(battered) == [0, 1, 2, 3]
     for gpu in range(len(FACES)):
@@ -84,8 +84,8 @@ def test_a_gpu_that_another_program_watches_is_told_of_and_stays_tainted(
 ) -> None:
     battered.start("--instance=second", *RESETTING)
     ask(battered, IDLE)
-    waiting.until(lambda: told(api), battering.WITHIN_S)
-    ((kind, words),) = told(api)
+    waiting.until(lambda: events(api), battering.WITHIN_S)
+    ((kind, words),) = events(api)
     assert (kind, "In use by another client" in words) == ("Warning", True)
     waiting.until(lambda: tainted(api) == [IDLE])
     assert asking(battered) == [IDLE]

@@ -19,13 +19,14 @@ def test_the_host_has_them_from_then_on(tmp_path: Path) -> None:
     gpunode.write(host / "proc/devices", "Character devices:\n195 nvidia\n507 nvidia-uvm\n")
     driver = driver_root.DriverRoot(root, host=host)
     first = tuple(control_nodes.read_nodes(driver, host))
-    made = {path.name: path.stat() for path in (host / "dev").iterdir()}
+    stat_results = {path.name: path.stat() for path in (host / "dev").iterdir()}
     assert {
-        name: (os.major(node.st_rdev), os.minor(node.st_rdev)) for name, node in made.items()
+        name: (os.major(node.st_rdev), os.minor(node.st_rdev))
+        for name, node in stat_results.items()
     } == {
         "nvidiactl": (195, 255),
         "nvidia-uvm": (507, 0),
         "nvidia-uvm-tools": (507, 1),
     }
-    assert {stat.S_IMODE(node.st_mode) for node in made.values()} == {0o666}
+    assert {stat.S_IMODE(node.st_mode) for node in stat_results.values()} == {0o666}
     assert tuple(control_nodes.read_nodes(driver, host)) == first

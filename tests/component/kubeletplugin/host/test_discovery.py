@@ -51,13 +51,13 @@ def nvml() -> SlowNvml:
 @pytest.fixture
 def read(nvml: SlowNvml) -> discovery.Discovery:
     """Read once."""
-    made = discovery.Discovery(nvml)
-    made.refresh()
+    created = discovery.Discovery(nvml)
+    created.refresh()
     assert nvml.begun.acquire(timeout=5)
-    return made
+    return created
 
 
-def test_what_was_read_is_trusted_while_it_is_read_again(
+def test_the_old_inventory_is_trusted_during_a_reread(
     read: discovery.Discovery, nvml: SlowNvml
 ) -> None:
     nvml.may_end.clear()
@@ -72,7 +72,7 @@ def test_what_was_read_is_trusted_while_it_is_read_again(
     assert nvml.readings == 2
 
 
-def test_of_many_who_do_not_trust_what_was_read_one_reads(
+def test_concurrent_rereads_of_the_inventory_are_merged_into_one(
     read: discovery.Discovery, nvml: SlowNvml
 ) -> None:
     nvml.fails = True
@@ -87,9 +87,9 @@ def test_of_many_who_do_not_trust_what_was_read_one_reads(
         return read.trusted()
 
     with futures.ThreadPoolExecutor(CALLERS) as pool:
-        asked = [pool.submit(trusted) for _ in range(CALLERS)]
+        futures_value = [pool.submit(trusted) for _ in range(CALLERS)]
         gate.wait(5)
         assert nvml.begun.acquire(timeout=5)
         nvml.may_end.set()
-        assert [len(one.result(5).gpus) for one in asked] == [2] * CALLERS
+        assert [len(future.result(5).gpus) for future in futures_value] == [2] * CALLERS
     assert nvml.readings == 3

@@ -36,13 +36,13 @@ def program(base: Path) -> Path:
 
 
 def uuid(name: str = "hgx-h100") -> ids.GpuUuid:
-    of = machine.build(name, seed=SEED)
-    return ids.GpuUuid(of.gpus[0].uuid)
+    built = machine.build(name, seed=SEED)
+    return ids.GpuUuid(built.gpus[0].uuid)
 
 
 def interval(base: Path) -> object:
-    of = store.load(base)
-    return of.board(of.gpus[0]).timeslice
+    load = store.load(base)
+    return load.board(load.gpus[0]).timeslice
 
 
 @pytest.mark.parametrize(("name", "number"), list(nvidia_smi.INTERVALS.items()))
@@ -53,9 +53,9 @@ def test_the_time_slice_is_set(base: Path, name: str, number: int) -> None:
 
 @pytest.mark.parametrize("base", ["vgpu-guest"], indirect=True)
 def test_a_gpu_without_the_knob_says_so_in_its_words(base: Path) -> None:
-    found = smi(base).set_interval(uuid("vgpu-guest"), "Long")
-    assert isinstance(found, ports.Unsupported)
-    assert "not supported" in found.message.lower()
+    unsupported = smi(base).set_interval(uuid("vgpu-guest"), "Long")
+    assert isinstance(unsupported, ports.Unsupported)
+    assert "not supported" in unsupported.message.lower()
 
 
 def test_a_gpu_that_is_not_there_is_a_fault(base: Path) -> None:
@@ -78,5 +78,5 @@ def test_a_gpu_is_reset_unless_it_is_in_use(base: Path) -> None:
     subprocess.run(command, check=True, capture_output=True)
     control.send(base, "recovery", uuid(), "GPU_RESET")
     smi(base).reset(uuid())
-    of = store.load(base)
-    assert of.board(of.gpus[0]).recovery == 0
+    load = store.load(base)
+    assert load.board(load.gpus[0]).recovery == 0

@@ -18,17 +18,17 @@ def path(root: Path) -> Path:
 
 @pytest.fixture
 def taken(path: Path) -> Iterator[sockets.InstanceLock]:
-    found = sockets.InstanceLock.acquire(path)
-    yield found
-    found.release()
+    instance_lock = sockets.InstanceLock.acquire(path)
+    yield instance_lock
+    instance_lock.release()
 
 
 def listening(path: Path) -> socket.socket:
     path.parent.mkdir(parents=True, exist_ok=True)
-    made = socket.socket(socket.AF_UNIX)
-    made.bind(str(path))
-    made.listen()
-    return made
+    created = socket.socket(socket.AF_UNIX)
+    created.bind(str(path))
+    created.listen()
+    return created
 
 
 def served(path: Path) -> unix_server.UnixServer:

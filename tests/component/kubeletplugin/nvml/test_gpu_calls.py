@@ -43,16 +43,16 @@ def world(tmp_path: Path) -> Iterator[World]:
     builder.build(tmp_path, store.create(tmp_path, "hgx-h100", "node-1"))
     running = node.Node(tmp_path)
     running.start()
-    at = layout.Layout(tmp_path)
+    position = layout.Layout(tmp_path)
     inside = lanes.Lanes(clock.SystemClock(), 0.5)
-    library = nvml.NvmlLibrary(at.driver_root, at.host_root, inside)
-    found = library.inventory()
-    library.set_gpus(found)
-    made = World(tmp_path, library, found)
+    library = nvml.NvmlLibrary(position.driver_root, position.host_root, inside)
+    inventory = library.inventory()
+    library.set_gpus(inventory)
+    created = World(tmp_path, library, inventory)
     try:
-        yield made
+        yield created
     finally:
-        made.end()
+        created.end()
         library.close()
         loading.forget()
         running.stop()
@@ -121,10 +121,10 @@ def test_the_health_watch_names_the_hanging_call_and_still_sees_other_gpus(
 ) -> None:
     watcher = nvml_health.NvmlHealth(world.library.session, patience_s=0.05)
     present = waiting.value(watcher.readable_gpus, lambda gpus: len(gpus) == 8)
-    assert {one.problem for one in watcher.watch(present)} == {""}
+    assert {watched.problem for watched in watcher.watch(present)} == {""}
     world.hang()
     sick, well = world.uuids[SICK], world.uuids[WELL]
-    signs = waiting.value(lambda: watcher.poll(sick), lambda found: bool(found.hung))
+    signs = waiting.value(lambda: watcher.poll(sick), lambda poll_result: bool(poll_result.hung))
     assert signs == health.PollResult(hung="nvmlDeviceGetMemoryInfo")
     assert waiting.value(lambda: watcher.poll(well), bool).recovery == 0
     assert sick in watcher.readable_gpus(), "it stays watched: taking it out would call into it"
@@ -132,7 +132,10 @@ def test_the_health_watch_names_the_hanging_call_and_still_sees_other_gpus(
     control.send(world.base, "xid", well, "48", str(0xFFFFFFFF), str(0xFFFFFFFF))
     assert watcher.wait(5) == health.XidEvent(well, 48)
     world.end()
-    assert waiting.value(lambda: watcher.poll(sick), lambda found: not found.hung).recovery == 0
+    assert (
+        waiting.value(lambda: watcher.poll(sick), lambda poll_result: not poll_result.hung).recovery
+        == 0
+    )
     assert sick in watcher.known_gpus()
     watcher.close()
 

@@ -21,8 +21,8 @@ GPUS = [ids.GpuUuid(gpu.uuid) for gpu in machine.build("hgx-h100", seed="contrac
 
 @pytest.fixture
 def library(tmp_path: Path) -> Iterator[Path]:
-    with worlds.running(tmp_path, "hgx-h100") as found:
-        yield found
+    with worlds.running(tmp_path, "hgx-h100") as path:
+        yield path
 
 
 @pytest.fixture
@@ -33,9 +33,9 @@ def base(library: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def watcher(library: Path) -> Iterator[nvml_health.NvmlHealth]:
-    with fakes.simulated(library) as made:
-        yield made
-        made.close()
+    with fakes.simulated(library) as counted:
+        yield counted
+        counted.close()
 
 
 def xid(base: Path, number: int, gpu: int, gi: str = WHOLE, ci: str = WHOLE) -> None:
@@ -48,8 +48,8 @@ def test_every_gpu_is_watched_and_an_xid_names_its_own(
     assert not watcher.watching
     assert list(watcher.readable_gpus()) == GPUS
     watched = watcher.watch(GPUS)
-    assert sorted(one.gpu for one in watched) == sorted(GPUS)
-    assert {one.problem for one in watched} == {""}
+    assert sorted(watched.gpu for watched in watched) == sorted(GPUS)
+    assert {watched.problem for watched in watched} == {""}
     assert watcher.watching
     assert watcher.wait(0.01) is None
     xid(base, 48, 3)
@@ -66,10 +66,10 @@ def test_an_xid_of_an_instance_names_the_instance(
     watcher.watch(watcher.readable_gpus())
     handle = pynvml.nvmlDeviceGetHandleByIndex(0)
     assert pynvml.nvmlDeviceSetMigMode(handle, 1) == pynvml.NVML_SUCCESS
-    made = pynvml.nvmlDeviceCreateGpuInstance(handle, 19)
-    info = pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(made, 0, 0)
-    pynvml.nvmlGpuInstanceCreateComputeInstance(made, info.id)
-    gi = int(pynvml.nvmlGpuInstanceGetInfo(made).id)
+    gpu_instance = pynvml.nvmlDeviceCreateGpuInstance(handle, 19)
+    info = pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(gpu_instance, 0, 0)
+    pynvml.nvmlGpuInstanceCreateComputeInstance(gpu_instance, info.id)
+    gi = int(pynvml.nvmlGpuInstanceGetInfo(gpu_instance).id)
     while watcher.wait(0.2):
         """That MIG was changed is told too."""
     xid(base, 48, 0, gi=str(gi))
@@ -89,8 +89,8 @@ def test_other_events_are_reasons_to_look(watcher: nvml_health.NvmlHealth, base:
 def test_a_poll_reads_what_a_gpu_says_of_itself(
     watcher: nvml_health.NvmlHealth, base: Path
 ) -> None:
-    before = watcher.probe(GPUS[0])
-    assert before == PollResult(recovery=0, energy_mj=before.energy_mj)
+    previous = watcher.probe(GPUS[0])
+    assert previous == PollResult(recovery=0, energy_mj=previous.energy_mj)
     control.send(base, "remap", GPUS[0], "1", "0")
     control.send(base, "remap", GPUS[0], "0", "1")
     control.send(base, "recovery", GPUS[0], "GPU_RESET")
@@ -100,14 +100,14 @@ def test_a_poll_reads_what_a_gpu_says_of_itself(
     assert after.repair_failed
     assert after.sram_exceeded
     assert after.recovery == 1
-    assert before.energy_mj is not None
+    assert previous.energy_mj is not None
     assert after.energy_mj is not None
-    assert after.energy_mj >= before.energy_mj
+    assert after.energy_mj >= previous.energy_mj
     assert watcher.probe(GPUS[1]).recovery == 0
     control.send(base, "restore", GPUS[0])
     reset = watcher.probe(GPUS[0])
     assert reset.energy_mj is not None
-    assert reset.energy_mj < before.energy_mj
+    assert reset.energy_mj < previous.energy_mj
 
 
 def test_memory_that_cannot_be_repaired_is_read(library: Path, base: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_lost_gpu_is_not_watched_and_the_others_are(
     watcher: nvml_health.NvmlHealth, base: Path
 ) -> None:
     control.send(base, "lose", GPUS[1])
-    problems = {one.gpu: one.problem for one in watcher.watch(GPUS)}
+    problems = {watched.gpu: watched.problem for watched in watcher.watch(GPUS)}
     assert "error 15" in problems.pop(GPUS[1])
     assert set(problems.values()) == {""}
 
@@ -196,7 +196,7 @@ def test_a_gpu_that_joins_a_forgotten_set_is_not_to_blame(
 ) -> None:
     watcher.watch(GPUS[:7])
     control.send(base, "reboot")
-    assert {one.problem for one in watcher.watch(GPUS)} == {""}
+    assert {watched.problem for watched in watcher.watch(GPUS)} == {""}
     xid(base, 13, 0)
     assert watcher.wait(5) == XidEvent(GPUS[0], 13)
 
@@ -230,15 +230,15 @@ def test_an_older_driver_has_no_recovery_action_and_an_older_gpu_retires_pages(
         (gpu, *_) = watcher.readable_gpus()
         signs = watcher.probe(gpu)
         assert signs == PollResult(recovery=None, energy_mj=signs.energy_mj)
-        assert {one.problem for one in watcher.watch([gpu])} == {""}
+        assert {watched.problem for watched in watcher.watch([gpu])} == {""}
 
 
 @pytest.mark.parametrize("name", profile.names())
 def test_the_gpus_of_every_machine_are_watched_and_well(tmp_path: Path, name: str) -> None:
     with worlds.running(tmp_path, name) as library, fakes.simulated(library) as watcher:
-        found = watcher.readable_gpus()
-        assert len(found) == len(profile.load(name).gpus)
-        assert {one.problem for one in watcher.watch(found)} == {""}
-        signs = [watcher.probe(gpu) for gpu in found]
-        assert [one for one in signs if one.problem or one.repair_pending] == []
-        assert {one.recovery for one in signs} <= {None, 0}
+        gpu_uuids = watcher.readable_gpus()
+        assert len(gpu_uuids) == len(profile.load(name).gpus)
+        assert {watched.problem for watched in watcher.watch(gpu_uuids)} == {""}
+        signs = [watcher.probe(gpu) for gpu in gpu_uuids]
+        assert [sign for sign in signs if sign.problem or sign.repair_pending] == []
+        assert {sign.recovery for sign in signs} <= {None, 0}

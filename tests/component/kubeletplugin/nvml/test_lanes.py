@@ -36,9 +36,9 @@ def inside() -> lanes.Lanes:
 
 @pytest.fixture
 def sick() -> Iterator[Gpu]:
-    made = Gpu()
-    yield made
-    made.may_return.set()
+    gpu = Gpu()
+    yield gpu
+    gpu.may_return.set()
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def hung(inside: lanes.Lanes, sick: Gpu) -> errors.Hung:
     return raised.value
 
 
-def test_what_an_act_returns_or_raises_its_caller_gets(inside: lanes.Lanes) -> None:
+def test_the_caller_gets_the_result_or_error_of_its_act(inside: lanes.Lanes) -> None:
     assert inside.call("GPU-a", lambda: 3) == 3
     fault = errors.DeviceFault("GPU-a", "nvmlX", 15, "GPU is lost")
 
@@ -86,18 +86,18 @@ def test_a_lane_that_hangs_takes_nothing_until_the_call_returns(
 
 @pytest.mark.usefixtures("hung")
 def test_an_act_that_was_given_up_makes_no_further_call(inside: lanes.Lanes) -> None:
-    slow, made = Gpu(), []
+    slow, created = Gpu(), []
 
     def act() -> None:
         slow.asked()
-        made.append(nvml_errors.call_nvml("GPU-c", lambda: 1))
+        created.append(nvml_errors.call_nvml("GPU-c", lambda: 1))
 
     with pytest.raises(errors.Hung):
         inside.call("GPU-c", act)
     slow.may_return.set()
     waiting.until(lambda: inside.hung_call("GPU-c") is None)
     inside.call("GPU-c", lambda: None)
-    assert made == []
+    assert created == []
 
 
 def test_an_act_of_many_short_calls_is_as_long_as_it_takes(inside: lanes.Lanes) -> None:
@@ -113,14 +113,14 @@ def test_an_act_of_many_short_calls_is_as_long_as_it_takes(inside: lanes.Lanes) 
     )
 
 
-def test_who_asks_again_gets_the_answer_that_was_late(inside: lanes.Lanes, sick: Gpu) -> None:
+def test_a_repeated_call_gets_the_late_answer(inside: lanes.Lanes, sick: Gpu) -> None:
     assert inside.poll("GPU-a", "signs", sick.asked, 0.01) is None
     waiting.until(lambda: inside.hung_call("GPU-a"))
     with pytest.raises(errors.Hung):
         inside.poll("GPU-a", "signs", sick.asked, 0.01)
     sick.may_return.set()
-    found = waiting.value(lambda: _answered(inside, sick), lambda value: value == 7)
-    assert (found, sick.begun) == (7, 1)
+    value = waiting.value(lambda: _answered(inside, sick), lambda value: value == 7)
+    assert (value, sick.begun) == (7, 1)
 
 
 def _answered(inside: lanes.Lanes, sick: Gpu) -> int | None:
@@ -134,9 +134,9 @@ def test_lanes_are_gathered_at_once_and_the_one_that_hangs_is_told(
     inside: lanes.Lanes, sick: Gpu
 ) -> None:
     acts: dict[str, Callable[[], int]] = {"GPU-a": sick.asked, "GPU-b": lambda: 2}
-    found = inside.gather(acts, 5)
-    assert found["GPU-b"] == 2
-    assert isinstance(found["GPU-a"], errors.Hung)
+    gather = inside.gather(acts, 5)
+    assert gather["GPU-b"] == 2
+    assert isinstance(gather["GPU-a"], errors.Hung)
 
 
 def test_a_lane_takes_no_more_than_it_can_bear() -> None:

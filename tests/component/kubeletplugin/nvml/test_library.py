@@ -50,10 +50,10 @@ def running(base: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def adapter(base: Path) -> Iterator[nvml.NvmlLibrary]:
-    at = layout.Layout(base)
-    made = nvml.NvmlLibrary(at.driver_root, at.host_root)
-    yield made
-    made.close()
+    position = layout.Layout(base)
+    nvml_library = nvml.NvmlLibrary(position.driver_root, position.host_root)
+    yield nvml_library
+    nvml_library.close()
     loading.forget()
 
 
@@ -62,8 +62,8 @@ def test_the_adapter_sees_of_every_machine_what_the_fake_sees(tmp_path: Path, na
     builder.build(tmp_path, store.create(tmp_path, name, SEED))
     running = node.Node(tmp_path)
     running.start()
-    at = layout.Layout(tmp_path)
-    library = nvml.NvmlLibrary(at.driver_root, at.host_root)
+    position = layout.Layout(tmp_path)
+    library = nvml.NvmlLibrary(position.driver_root, position.host_root)
     try:
         seen = library.inventory()
     finally:
@@ -82,14 +82,14 @@ def test_instances_that_exist_are_seen_with_their_places(adapter: nvml.NvmlLibra
     assert pynvml.nvmlDeviceSetMigMode(third, 1) == pynvml.NVML_SUCCESS
     whole, empty = partition(third, 4), partition(third, 0)
     compute(whole, 2)
-    found = adapter.inventory().gpus[2].mig
-    assert found is not None
-    assert found.enabled
-    spanning = found.instance(gpu_instance(whole))
+    result = adapter.inventory().gpus[2].mig
+    assert result is not None
+    assert result.enabled
+    spanning = result.instance(gpu_instance(whole))
     assert spanning is not None
     assert (spanning.profile_id, spanning.placement) == (9, mig.Placement(4, 4))
     assert str(spanning.uuid).startswith("MIG-")
-    bare = found.instance(gpu_instance(empty))
+    bare = result.instance(gpu_instance(empty))
     assert bare is not None
     assert bare.uuid is None
     compute(empty, 0)
@@ -109,16 +109,16 @@ def test_a_part_of_a_wide_instance_is_not_taken_for_the_whole_of_it(
     part, whole = (partition(fourth, start, *WIDE) for start in (0, 2))
     compute(part, pynvml.NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE)
     compute(whole, pynvml.NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE_REV1)
-    found = adapter.inventory().gpus[3].mig
-    assert found is not None
-    uuids = {gpu_instance(made): found.instance(gpu_instance(made)) for made in (part, whole)}
-    assert [made is not None and made.uuid is not None for made in uuids.values()] == [False, True]
+    result = adapter.inventory().gpus[3].mig
+    assert result is not None
+    uuids = {gpu_instance(entry): result.instance(gpu_instance(entry)) for entry in (part, whole)}
+    assert [uuid is not None and uuid.uuid is not None for uuid in uuids.values()] == [False, True]
 
 
 def partition(device: object, start: int, size: int = 4, profile: int = 9) -> object:
     """A 3g.40gb, or another profile, at a place, without compute instances."""
-    place = ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(start, size))
-    return pynvml.nvmlDeviceCreateGpuInstanceWithPlacement(device, profile, place)
+    arguments = ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(start, size))
+    return pynvml.nvmlDeviceCreateGpuInstanceWithPlacement(device, profile, arguments)
 
 
 def compute(instance: object, profile_id: int) -> None:
@@ -131,23 +131,23 @@ def gpu_instance(instance: object) -> int:
 
 @pytest.mark.usefixtures("running")
 def test_the_links_of_a_switched_board_reach_every_gpu(adapter: nvml.NvmlLibrary) -> None:
-    found = adapter.inventory()
-    assert len(found.gpus) == 8
-    assert all(len(gpu.nvlink_peers) == 7 for gpu in found.gpus)
+    inventory = adapter.inventory()
+    assert len(inventory.gpus) == 8
+    assert all(len(gpu.nvlink_peers) == 7 for gpu in inventory.gpus)
 
 
 def test_the_links_of_a_bridge_reach_the_other_gpu_of_the_pair(tmp_path: Path) -> None:
     builder.build(tmp_path, store.create(tmp_path, "a30-bridged", SEED))
     process = start(tmp_path)
-    at = layout.Layout(tmp_path)
-    adapter = nvml.NvmlLibrary(at.driver_root, at.host_root)
+    position = layout.Layout(tmp_path)
+    adapter = nvml.NvmlLibrary(position.driver_root, position.host_root)
     try:
-        found = adapter.inventory().gpus
+        gpus = adapter.inventory().gpus
     finally:
         adapter.close()
         loading.forget()
         stop(process)
-    pairs = {gpu.pci: list(gpu.nvlink_peers) for gpu in found}
+    pairs = {gpu.pci: list(gpu.nvlink_peers) for gpu in gpus}
     low, low_too, high, high_too = pairs
     assert pairs == {low: [low_too], low_too: [low], high: [high_too], high_too: [high]}
 
@@ -156,9 +156,9 @@ def test_a_lost_gpu_is_counted_and_the_others_are_read(
     adapter: nvml.NvmlLibrary, running: Path
 ) -> None:
     control.send(running, "lose", "3")
-    found = adapter.inventory()
-    assert len(found.gpus) == 7
-    (broken,) = found.broken
+    inventory = adapter.inventory()
+    assert len(inventory.gpus) == 7
+    (broken,) = inventory.broken
     assert broken.location == "GPU at index 3"
     assert "NVML error 15" in broken.problem
     control.send(running, "restore", "3")
@@ -222,9 +222,9 @@ def test_a_gpu_that_talks_garbage_is_broken_and_hides_no_other(
 
     second_only.__name__ = call
     monkeypatch.setattr(pynvml, call, second_only)
-    found = adapter.inventory()
-    assert len(found.gpus) == 7
-    (broken,) = found.broken
+    inventory = adapter.inventory()
+    assert len(inventory.gpus) == 7
+    (broken,) = inventory.broken
     assert broken.location == "0000:64:00.0"
     assert call in broken.problem
     assert problem in broken.problem
@@ -291,10 +291,10 @@ def test_an_address_that_is_none_is_garbage_too(
         busId = "somewhere"  # noqa: N815 - pynvml's name
 
     monkeypatch.setattr(pynvml, "nvmlDeviceGetPciInfo", lambda _handle: Info)
-    found = adapter.inventory()
-    assert not found.gpus
-    assert len(found.broken) == 8
-    assert "'somewhere' is not a PCI address" in found.broken[0].problem
+    inventory = adapter.inventory()
+    assert not inventory.gpus
+    assert len(inventory.broken) == 8
+    assert "'somewhere' is not a PCI address" in inventory.broken[0].problem
 
 
 @pytest.mark.usefixtures("running")

@@ -29,9 +29,9 @@ def node(tmp_path: Path) -> Iterator[simulated_node.SimulatedNode]:
 @pytest.fixture
 def watcher(node: simulated_node.SimulatedNode) -> nvml_health.NvmlHealth:
     """It has all GPUs open, and their events."""
-    made = nvml_health.NvmlHealth(node.library.session)
-    made.watch(made.readable_gpus())
-    return made
+    created = nvml_health.NvmlHealth(node.library.session)
+    created.watch(created.readable_gpus())
+    return created
 
 
 def hands(node: simulated_node.SimulatedNode) -> nvml_reset.GpuResetter:
@@ -40,14 +40,14 @@ def hands(node: simulated_node.SimulatedNode) -> nvml_reset.GpuResetter:
 
 
 def persistence(node: simulated_node.SimulatedNode, gpu: ids.GpuUuid) -> bool:
-    of = store.load(node.at.base)
-    return of.board(of.find(gpu)).persistence
+    machine = store.load(node.at.base)
+    return machine.board(machine.find(gpu)).persistence
 
 
 def test_a_gpu_that_this_process_watches_is_reset_and_watched_again(
     node: simulated_node.SimulatedNode, watcher: nvml_health.NvmlHealth
 ) -> None:
-    gpu, other = (one.uuid for one in node.gpus()[:2])
+    gpu, other = (gpu.uuid for gpu in node.gpus()[:2])
     node.fault("recovery", gpu, "GPU_RESET")
     assert watcher.probe(gpu).recovery == health.RecoveryAction.GPU_RESET
     hands(node).reset(gpu)
@@ -63,13 +63,13 @@ def test_a_wait_for_events_is_let_end_first(
     node: simulated_node.SimulatedNode, watcher: nvml_health.NvmlHealth
 ) -> None:
     gpu = node.gpus()[0].uuid
-    found: list[object] = []
-    waits = threading.Thread(target=lambda: found.append(watcher.wait(0.3)))
+    results: list[object] = []
+    waits = threading.Thread(target=lambda: results.append(watcher.wait(0.3)))
     waits.start()
     waiting.until(lambda: node.library.session._users)
     hands(node).reset(gpu)
     waits.join(5)
-    assert found == [None]
+    assert results == [None]
 
 
 def test_a_gpu_in_use_is_not_reset_and_is_left_as_it_was(

@@ -118,7 +118,7 @@ def test_while_it_is_paused_the_library_is_ended_and_who_comes_waits(
     assert later == [first + 1]
 
 
-def test_what_belongs_to_a_start_is_freed_before_every_end(
+def test_resources_of_an_nvml_init_are_freed_before_every_shutdown(
     session: nvml_session.Session, library: Library
 ) -> None:
     session.on_end(lambda number: library.acts.append(f"free of {number}"))

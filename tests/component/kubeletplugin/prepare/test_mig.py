@@ -54,14 +54,14 @@ def prepare(process: gpunode.Process, ref: ports.ClaimRef) -> None:
 
 def nodes(node: simulated_node.SimulatedNode, ref: ports.ClaimRef) -> list[tuple[str, str]]:
     """The device nodes of a claim's one device: path in the container and on the host."""
-    (path,) = (one for one in node.cdi.iterdir() if ref.uid in one.name)
+    (path,) = (path for path in node.cdi.iterdir() if ref.uid in path.name)
     (device,) = json.loads(path.read_bytes())["devices"]
-    found = device["containerEdits"]["deviceNodes"]
-    for one in found:
-        host = os.stat(one["hostPath"])  # noqa: PTH116 - the numbers of a device node
+    device_nodes = device["containerEdits"]["deviceNodes"]
+    for device_node in device_nodes:
+        host = os.stat(device_node["hostPath"])  # noqa: PTH116 - the numbers of a device node
         numbers = (os.major(host.st_rdev), os.minor(host.st_rdev))
-        assert numbers == (one["major"], one["minor"])
-    return [(one["path"], one["hostPath"]) for one in found]
+        assert numbers == (device_node["major"], device_node["minor"])
+    return [(entry["path"], entry["hostPath"]) for entry in device_nodes]
 
 
 @pytest.mark.parametrize(
@@ -78,30 +78,30 @@ def test_a_part_is_made_given_and_taken_back(
     node: simulated_node.SimulatedNode, part: str, start: int
 ) -> None:
     index = int(part[0])
-    before = node.gpus()
+    previous = node.gpus()
     ref = a_claim(node, part)
     process = node.process()
     prepare(process, ref)
-    (made,) = node.parts(index).instances
-    assert made.placement.start == start
+    (instance,) = node.parts(index).instances
+    assert instance.placement.start == start
     (gpu, *caps) = [path for path, _ in nodes(node, ref)]
     assert gpu == f"/dev/nvidia{index}"
     listed = (node.at.host_root / "proc/driver/nvidia-caps/mig-minors").read_text().splitlines()
     minors = dict(line.split() for line in listed)
-    gi = f"gpu{index}/gi{made.gpu_instance}"
+    gi = f"gpu{index}/gi{instance.gpu_instance}"
     assert caps == [
         f"/dev/nvidia-caps/nvidia-cap{minors[name]}"
-        for name in (f"{gi}/access", f"{gi}/ci{made.compute_instance}/access")
+        for name in (f"{gi}/access", f"{gi}/ci{instance.compute_instance}/access")
     ]
     assert node.process().recover().unchanged == [ref.uid]
     assert process.preparer.unprepare(ref) is None
-    assert (node.gpus(), node.files()) == (before, [])
+    assert (node.gpus(), node.files()) == (previous, [])
 
 
 def test_three_parts_and_other_gpus_in_other_modes_at_once(
     node: simulated_node.SimulatedNode,
 ) -> None:
-    before = node.gpus()
+    previous = node.gpus()
     process = node.process()
     refs = [
         a_claim(node, "0-mig-1g10gb-0", number=1),
@@ -115,7 +115,7 @@ def test_three_parts_and_other_gpus_in_other_modes_at_once(
     assert [len(node.parts(index).instances) for index in range(4)] == [3, 0, 1, 2]
     for ref in refs:
         process.preparer.unprepare(ref)
-    assert (node.gpus(), node.files()) == (before, [])
+    assert (node.gpus(), node.files()) == (previous, [])
 
 
 def test_an_instance_made_by_hand_is_never_destroyed(node: simulated_node.SimulatedNode) -> None:
@@ -132,16 +132,16 @@ def test_an_instance_made_by_hand_is_never_destroyed(node: simulated_node.Simula
 
 
 @pytest.mark.parametrize("code", [IN_USE, NO_RESOURCES])
-def test_what_the_gpu_refuses_is_taken_back_and_made_once_it_does_not(
+def test_a_mig_device_that_the_gpu_refuses_is_rolled_back_and_retried(
     node: simulated_node.SimulatedNode, code: int
 ) -> None:
-    before = node.gpus()
+    previous = node.gpus()
     ref = a_claim(node, "0-mig-1g10gb-4")
     node.fault("refuse", 0, code, 1000)
     process = node.process()
     with pytest.raises(errors.Unchanged, match=f"NVML error {code}"):
         process.preparer.prepare(ref, gpunode.never)
-    assert (node.gpus(), node.files()) == (before, [])
+    assert (node.gpus(), node.files()) == (previous, [])
     node.fault("refuse", 0, code, 0)
     prepare(process, ref)
 
@@ -159,7 +159,7 @@ sys.stdin.read()
 def test_while_another_program_has_the_gpu_open_the_mode_is_refused_and_put_back(
     node: simulated_node.SimulatedNode,
 ) -> None:
-    before = node.gpus()
+    previous = node.gpus()
     node.fault("shy", 0, 1)
     ref, process = a_claim(node, "0-mig-1g10gb-4"), node.process()
     library = str(node.at.libraries / "libnvidia-ml.so.1")
@@ -169,7 +169,7 @@ def test_while_another_program_has_the_gpu_open_the_mode_is_refused_and_put_back
         assert other.stdout.readline() == b"open\n"
         with pytest.raises(errors.Unchanged, match="another program"):
             process.preparer.prepare(ref, gpunode.never)
-        assert (node.gpus(), node.files()) == (before, [])
+        assert (node.gpus(), node.files()) == (previous, [])
         other.communicate()
     prepare(process, ref)
 
@@ -180,13 +180,13 @@ def test_a_busy_instance_is_waited_for_and_stays_on_record_beyond_that(
     ref = a_claim(node, "0-mig-3g40gb-0")
     process = node.process()
     prepare(process, ref)
-    (made,) = node.parts().instances
-    node.fault("process", 0, 4242, 1 << 30, made.gpu_instance, 0)
+    (instance,) = node.parts().instances
+    node.fault("process", 0, 4242, 1 << 30, instance.gpu_instance, 0)
     with pytest.raises(errors.DeviceFault, match="NVML error 19"):
         process.preparer.unprepare(ref)
     other = a_claim(node, "1-mig-3g40gb-0", number=2)
     prepare(process, other)
-    node.fault("process", 0, 4242, 0, made.gpu_instance, 0)
+    node.fault("process", 0, 4242, 0, instance.gpu_instance, 0)
     process.preparer.unprepare(ref)
     assert node.parts().instances == ()
 
@@ -219,7 +219,7 @@ def deaths(node: simulated_node.SimulatedNode) -> tuple[int, int]:
 def test_a_death_at_any_act_of_prepare_or_unprepare_ends_in_the_right_state(
     node: simulated_node.SimulatedNode,
 ) -> None:
-    before = node.gpus()
+    previous = node.gpus()
     preparing, unpreparing = deaths(node)
     assert (preparing, unpreparing) == (13, 10)
     ref = a_claim(node, "0-mig-1g23gb-5")
@@ -228,12 +228,12 @@ def test_a_death_at_any_act_of_prepare_or_unprepare_ends_in_the_right_state(
             node.process(gpunode.DiesAt(number)).preparer.prepare(ref, gpunode.never)
         if number % 2:
             assert node.process().recover().rolled_back == ([ref.uid] if number else [])
-            assert (node.gpus(), node.files()) == (before, [])
+            assert (node.gpus(), node.files()) == (previous, [])
         process = node.process()
         prepare(process, ref)
         assert len(node.parts().instances) == 1
         process.preparer.unprepare(ref)
-        assert (node.gpus(), node.files()) == (before, [])
+        assert (node.gpus(), node.files()) == (previous, [])
     for number in range(unpreparing):
         prepare(node.process(), ref)
         with pytest.raises(gpunode.Killed):
@@ -242,7 +242,7 @@ def test_a_death_at_any_act_of_prepare_or_unprepare_ends_in_the_right_state(
         if number % 2:
             assert process.recover().is_complete
         assert process.preparer.unprepare(ref) is None
-        assert (node.gpus(), node.files()) == (before, [])
+        assert (node.gpus(), node.files()) == (previous, [])
 
 
 def test_after_a_reboot_the_claim_has_its_part_again(node: simulated_node.SimulatedNode) -> None:
@@ -313,7 +313,7 @@ def test_looking_at_the_gpus_while_parts_come_and_go_finds_all_of_them(
 
 
 def test_every_part_of_two_gpus_at_once(node: simulated_node.SimulatedNode) -> None:
-    before = node.gpus()
+    previous = node.gpus()
     process = node.process()
     refs = [
         a_claim(node, f"{gpu}-mig-1g10gb-{start}", number=gpu * 8 + start)
@@ -334,7 +334,7 @@ def test_every_part_of_two_gpus_at_once(node: simulated_node.SimulatedNode) -> N
     assert [len(gpu.mig.instances) for gpu in node.gpus()[:2] if gpu.mig] == [7, 7]
     for ref in refs:
         process.preparer.unprepare(ref)
-    assert (node.gpus(), node.files()) == (before, [])
+    assert (node.gpus(), node.files()) == (previous, [])
 
 
 def test_the_plugin_as_it_is_put_together_makes_parts_where_mig_is_not_static(
@@ -345,7 +345,7 @@ def test_the_plugin_as_it_is_put_together_makes_parts_where_mig_is_not_static(
         "apiVersion: resource.ration.dev/v1alpha1\nkind: NodeOfferings\n"
         "rules:\n- gpus: {index: [1]}\n  mig: static\n"
     )
-    made = a_claim(node, "0-mig-1g10gb-4", number=1)
+    claim_ref = a_claim(node, "0-mig-1g10gb-4", number=1)
     flags = {
         "driver-root": node.at.driver_root,
         "host-root": node.at.host_root,
@@ -359,13 +359,13 @@ def test_the_plugin_as_it_is_put_together_makes_parts_where_mig_is_not_static(
     node.library.close()
     core = composition.build_core(plugin, node.reader, clock.SystemClock())
     assert core.recover() == ()
-    assert isinstance(core.preparation.prepare(made, gpunode.never), ports.Prepared)
+    assert isinstance(core.preparation.prepare(claim_ref, gpunode.never), ports.Prepared)
     answer = core.preparation.prepare(static, gpunode.never)
     assert isinstance(answer, ports.Refused)
     assert answer.reason is reasons.Reason.DEVICE_UNKNOWN
-    found = core.read_gpus().gpus[0].mig
-    assert found is not None
-    assert [one.ours for one in found.instances] == [True]
+    result = core.read_gpus().gpus[0].mig
+    assert result is not None
+    assert [instance.ours for instance in result.instances] == [True]
     assert core.held_devices() == {core.records()[0].devices[0].device}
-    assert core.preparation.unprepare(made) is None
+    assert core.preparation.unprepare(claim_ref) is None
     core.close()

@@ -23,45 +23,53 @@ from tests.support.builders import allocated_claims
 
 
 def test_a_claim_is_prepared_recovered_and_unprepared(
-    at: layout.Layout, library: nvml.NvmlLibrary
+    node_layout: layout.Layout, library: nvml.NvmlLibrary
 ) -> None:
-    if not (at.driver_root / "dev/nvidia3").is_char_device():
+    if not (node_layout.driver_root / "dev/nvidia3").is_char_device():
         pytest.skip("this user may not make device nodes")
     gpus = discovery.Discovery(library)
     gpus.refresh()
     kind = model.cdi_kind("gpu.ration.dev")
-    cdi = at.base / "cdi"
+    cdi = node_layout.base / "cdi"
     specs = spec_writer.CdiSpecWriter(
         kind,
         gpus,
-        driver_files.DriverFiles(driver_root.DriverRoot(at.driver_root), at.host_root),
-        spec_writer.ClaimFiles(
-            store.SpecStore(cdi, kind), metadata_files.MetadataFiles(at.base / "told")
+        driver_files.DriverFiles(
+            driver_root.DriverRoot(node_layout.driver_root), node_layout.host_root
         ),
-        capabilities.Capabilities(at.host_root),
+        spec_writer.ClaimFiles(
+            store.SpecStore(cdi, kind), metadata_files.MetadataFiles(node_layout.base / "told")
+        ),
+        capabilities.Capabilities(node_layout.host_root),
     )
-    records = checkpoint.Checkpoint(at.base / "claims", boot_id.read_boot_id(at.host_root))
+    records = checkpoint.Checkpoint(
+        node_layout.base / "claims", boot_id.read_boot_id(node_layout.host_root)
+    )
     acting = executor.Executor(records, specs)
-    holding = locks.Locks(at.base / "locks", clock.SystemClock())
+    holding = locks.Locks(node_layout.base / "locks", clock.SystemClock())
     reader = gpunode.FakeReader()
     claim = allocated_claims.an_allocated_claim(allocated_claims.a_result("gpu-0000-86-00-0"))
     reader.claims[claim.key] = claim
     let_go = tombstones.Tombstones(clock.SystemClock())
-    place = claim_preparer.NodeScope(allocated_claims.NODE)
-    preparer = claim_preparer.Preparer(place, reader, gpus, acting, holding, let_go)
+    node_scope = claim_preparer.NodeScope(allocated_claims.NODE)
+    preparer = claim_preparer.Preparer(node_scope, reader, gpus, acting, holding, let_go)
 
     assert isinstance(preparer.prepare(allocated_claims.a_ref(), gpunode.never), ports.Prepared)
     (path,) = cdi.iterdir()
     (device,) = json.loads(path.read_bytes())["devices"]
-    (found,) = device["containerEdits"]["deviceNodes"]
-    assert (found["path"], found["major"], found["minor"]) == ("/dev/nvidia3", 195, 3)
+    (device_node,) = device["containerEdits"]["deviceNodes"]
+    assert (device_node["path"], device_node["major"], device_node["minor"]) == (
+        "/dev/nvidia3",
+        195,
+        3,
+    )
     path.unlink()
     assert recovery.recover(acting, holding).restored == [allocated_claims.UID]
     assert preparer.unprepare(allocated_claims.a_ref()) is None
-    assert [*cdi.iterdir(), *(at.base / "claims").iterdir()] == []
+    assert [*cdi.iterdir(), *(node_layout.base / "claims").iterdir()] == []
 
 
-def test_of_many_claims_on_one_gpu_at_once_exactly_one_gets_it(tmp_path: Path) -> None:
+def test_exactly_one_of_many_concurrent_claims_gets_a_gpu(tmp_path: Path) -> None:
     world = gpunode.GpuNode(tmp_path)
     # Two plugins, as in a rolling update: they share folders and nothing else.
     plugins = [world.process(), world.process()]

@@ -46,8 +46,8 @@ EXCLUSIVE_PROCESS, LONG_SLICE = 3, 3
 
 @pytest.fixture
 def node() -> Iterator[mpsnode.Node]:
-    with supervised.node() as made:
-        yield made
+    with supervised.node() as created:
+        yield created
 
 
 @pytest.fixture
@@ -64,8 +64,8 @@ def wait_s() -> float:
 def core(
     node: mpsnode.Node, reader: gpunode.FakeReader, wait_s: float
 ) -> Iterator[composition.Core]:
-    with supervised.core(node, reader, wait_s) as made:
-        yield made
+    with supervised.core(node, reader, wait_s) as created:
+        yield created
 
 
 @pytest.fixture
@@ -105,11 +105,11 @@ class Reuse:
         result = allocated_claims.a_result(f"{self._device}{face}")
         if face in {"-mps", "-ts"}:
             result = dataclasses.replace(result, consumed=AMOUNTS)
-        made = f"{self._number:04d}{next(self._made):08d}"
-        uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{made}")
+        text = f"{self._number:04d}{next(self._made):08d}"
+        uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{text}")
         configs = [LONG] if face == "-ts" else []
         claim = allocated_claims.an_allocated_claim(
-            result, uid=uid, name=f"c-{made}", configs=configs
+            result, uid=uid, name=f"c-{text}", configs=configs
         )
         self._reader.claims[claim.key] = claim
         return ports.ClaimRef(claim.namespace, claim.name, uid)
@@ -121,16 +121,16 @@ class Reuse:
         if not deleted:
             self._reader.claims[key] = dataclasses.replace(gone, allocation=None)
 
-    def next(self, before: ports.ClaimRef, face: str, *, deleted: bool) -> ports.ClaimRef:
+    def next(self, previous: ports.ClaimRef, face: str, *, deleted: bool) -> ports.ClaimRef:
         """The claim of the next pod, prepared before the last one's is unprepared."""
-        self.free(before, deleted=deleted)
+        self.free(previous, deleted=deleted)
         ref = self.claim(face)
         prepared = self._plugin.start_prepare(ref)
         clock.SystemClock().wait(threading.Event(), self._moments.uniform(0.01, 0.1))
         assert not prepared.done()
-        released = self._plugin.start_unprepare(before)
+        released = self._plugin.start_unprepare(previous)
         assert prepared.result().claims[ref.uid].error == ""
-        assert released.result().claims[before.uid].error == ""
+        assert released.result().claims[previous.uid].error == ""
         return ref
 
     def first(self) -> ports.ClaimRef:
@@ -192,11 +192,11 @@ def test_gpus_that_are_given_on_before_they_are_let_go_are_never_two_claims(
         turns = itertools.islice(itertools.cycle(FACES), number, number + CYCLES)
         for count, face in enumerate(turns):
             ref = reuse.next(ref, face, deleted=count % 2 == 0)
-            of = store.load(node.base)
-            assert setting(of.board(of.gpus[number])) == expected(face)
-            assert [one.uid for one in core.records() if of.gpus[number].uuid in one.gpus] == [
-                ref.uid
-            ]
+            machine = store.load(node.base)
+            assert setting(machine.board(machine.gpus[number])) == expected(face)
+            assert [
+                record.uid for record in core.records() if machine.gpus[number].uuid in record.gpus
+            ] == [ref.uid]
         assert plugin.unprepare(ref)[ref.uid].error == ""
         return CYCLES
 
@@ -205,8 +205,8 @@ def test_gpus_that_are_given_on_before_they_are_let_go_are_never_two_claims(
     assert overlaps.looks > GPUS * CYCLES
     assert overlaps.found == []
     assert core.records() == ()
-    of = store.load(node.base)
-    assert {setting(of.board(gpu)) for gpu in of.gpus} == {(0, 0, 0)}
+    load = store.load(node.base)
+    assert {setting(load.board(gpu)) for gpu in load.gpus} == {(0, 0, 0)}
     assert not list((node.own / "cdi").iterdir())
 
 
@@ -226,10 +226,10 @@ def test_a_claim_is_refused_after_the_wait_when_the_previous_is_never_released(
     refused = plugin.prepare(second)[second.uid].error
     assert "is held by claim" in refused
     assert first.uid in refused
-    assert [one.uid for one in core.records()] == [first.uid]
-    of = store.load(node.base)
-    assert setting(of.board(of.gpus[0])) == (0, 0, 0)
+    assert [record.uid for record in core.records()] == [first.uid]
+    machine = store.load(node.base)
+    assert setting(machine.board(machine.gpus[0])) == (0, 0, 0)
     assert plugin.unprepare(first)[first.uid].error == ""
     assert plugin.prepare(second)[second.uid].error == ""
-    waiting.until(lambda: [one.uid for one in core.records()] == [second.uid])
+    waiting.until(lambda: [record.uid for record in core.records()] == [second.uid])
     assert plugin.unprepare(second)[second.uid].error == ""

@@ -19,7 +19,7 @@ SWIFT = pytest.mark.parametrize("time", [fake_clock.Swift()], ids=["swift"])
 
 @SWIFT
 def test_the_slices_follow_through_a_handover_there_and_back(
-    api: api_server.ApiServer, start: Start, node: NodeMaker, told: plugin_shell.Events
+    api: api_server.ApiServer, start: Start, node: NodeMaker, events: plugin_shell.Events
 ) -> None:
     publishing.published(start())
     generations = [only_slice(api)["spec"]["pool"]["generation"]]
@@ -30,9 +30,9 @@ def test_the_slices_follow_through_a_handover_there_and_back(
         generations.append(only_slice(api)["spec"]["pool"]["generation"])
     assert generations == [1, 2, 3]
     assert publishing.breaches(api) == []
-    waiting.until(lambda: len(told.good_news) == 4)
+    waiting.until(lambda: len(events.good_news) == 4)
     words = ["AllocatorChanging", "AllocatorChanged"]
-    assert [event[2] for event in told.good_news] == [*words, *words]
+    assert [event[2] for event in events.good_news] == [*words, *words]
 
 
 @SWIFT
@@ -44,16 +44,16 @@ def test_a_device_that_a_claim_holds_goes_along_otherwise_unaltered(
     holding.add(share)
 
     def held() -> dict[str, Any]:
-        return next(one for one in publishing.devices(api) if one["name"] == share)
+        return next(device for device in publishing.devices(api) if device["name"] == share)
 
-    before = held()
+    previous = held()
     node({names.ALLOCATOR_LABEL: "scheduler"})
     publishing.until_given_by(api, None)
-    assert {**held(), "taints": 0} == {**before, "taints": 0}
+    assert {**held(), "taints": 0} == {**previous, "taints": 0}
     waiting.until(lambda: held()["attributes"]["allocator"]["string"] == "scheduler", 20)
     assert [taint["key"] for taint in held()["taints"]] == [names.WITHDRAWN_TAINT]
-    attributes = {**before["attributes"], "allocator": {"string": "scheduler"}}
-    assert {**held(), "taints": 0} == {**before, "taints": 0, "attributes": attributes}
+    attributes = {**previous["attributes"], "allocator": {"string": "scheduler"}}
+    assert {**held(), "taints": 0} == {**previous, "taints": 0, "attributes": attributes}
     assert publishing.breaches(api) == []
 
 
@@ -61,11 +61,11 @@ def test_a_device_that_a_claim_holds_goes_along_otherwise_unaltered(
 def test_stopped_in_the_middle_the_next_one_takes_the_whole_time(
     api: api_server.ApiServer, start: Start, node: NodeMaker
 ) -> None:
-    one = start()
-    publishing.published(one)
+    running = start()
+    publishing.published(running)
     node({names.ALLOCATOR_LABEL: "scheduler"})
     publishing.until_given_by(api, None)
-    one.stop()
+    running.stop()
     publishing.published(start())
     publishing.until_given_by(api, "scheduler")
     assert publishing.breaches(api) == []
@@ -78,8 +78,8 @@ def test_wiped_in_the_middle_they_come_back_under_handover(
     publishing.published(start())
     node({names.ALLOCATOR_LABEL: "scheduler"})
     publishing.until_given_by(api, None)
-    for one in api.all(SLICES):
-        api.remove(SLICES, one["metadata"]["name"])
+    for entry in api.all(SLICES):
+        api.remove(SLICES, entry["metadata"]["name"])
     publishing.until_given_by(api, None)
     publishing.until_given_by(api, "scheduler")
     assert publishing.breaches(api) == []
@@ -89,17 +89,17 @@ def test_wiped_in_the_middle_they_come_back_under_handover(
 def test_while_the_node_cannot_be_read_all_stays_as_it_is(
     api: api_server.ApiServer, start: Start, node: NodeMaker
 ) -> None:
-    one = start()
-    publishing.published(one)
+    running = start()
+    publishing.published(running)
     count = len(publishing.writes(api))
     api.faults.add(faults.Answer(500), asks_for_the_node)
     node({names.ALLOCATOR_LABEL: "scheduler"})
-    asked = len(list(filter(asks_for_the_node, api.requests)))
-    waiting.until(lambda: len(list(filter(asks_for_the_node, api.requests))) > asked + 5)
-    assert (len(publishing.writes(api)), one.publisher.problem()) == (count, None)
+    requested = len(list(filter(asks_for_the_node, api.requests)))
+    waiting.until(lambda: len(list(filter(asks_for_the_node, api.requests))) > requested + 5)
+    assert (len(publishing.writes(api)), running.publisher.problem()) == (count, None)
     api.faults.clear()
     publishing.until_given_by(api, None)
 
 
-def asks_for_the_node(asked: faults.Request) -> bool:
-    return asked.path.endswith("/nodes/node-a")
+def asks_for_the_node(request: faults.Request) -> bool:
+    return request.path.endswith("/nodes/node-a")

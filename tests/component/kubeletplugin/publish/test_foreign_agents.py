@@ -29,14 +29,14 @@ def a_node(api: api_server.ApiServer, gpus: int = 0, mig_state: str = "") -> Non
     api.put(NODES, {"metadata": meta, "status": status})
 
 
-def refused(one: publishing.Running, reason: str) -> None:
-    waiting.until(lambda: (one.publisher.problem() or "").startswith(f"{reason}: "))
+def refused(running: publishing.Running, reason: str) -> None:
+    waiting.until(lambda: (running.publisher.problem() or "").startswith(f"{reason}: "))
 
 
-def withheld(one: publishing.Running, reason: str) -> None:
+def withheld(running: publishing.Running, reason: str) -> None:
     """Wait until nothing is offered for that reason, which does not make the plugin unready."""
-    waiting.until(lambda: (one.publisher.withheld() or "").startswith(f"{reason}: "))
-    waiting.until(lambda: one.publisher.problem() is None)
+    waiting.until(lambda: (running.publisher.withheld() or "").startswith(f"{reason}: "))
+    waiting.until(lambda: running.publisher.problem() is None)
 
 
 def faces(api: api_server.ApiServer) -> set[str]:
@@ -44,16 +44,16 @@ def faces(api: api_server.ApiServer) -> set[str]:
 
 
 def test_beside_a_device_plugin_nothing_is_published_until_it_goes(
-    api: api_server.ApiServer, start: Start, told: plugin_shell.Events
+    api: api_server.ApiServer, start: Start, events: plugin_shell.Events
 ) -> None:
     a_node(api, gpus=8)
-    one = start()
-    withheld(one, "DevicePluginBeside")
+    running = start()
+    withheld(running, "DevicePluginBeside")
     assert publishing.writes(api) == []
     a_node(api)
-    publishing.published(one)
+    publishing.published(running)
     assert len(publishing.devices(api)) == 24
-    (event,) = told.told
+    (event,) = events.told
     assert event[:3] == ("Node", "node-a", "DevicePluginBeside")
 
 
@@ -61,51 +61,51 @@ def test_while_the_mig_manager_works_the_devices_that_nobody_holds_are_withdrawn
     api: api_server.ApiServer, start: Start, holding: set[str]
 ) -> None:
     a_node(api)
-    one = start()
-    publishing.published(one)
+    running = start()
+    publishing.published(running)
     every = faces(api)
     held = min(every)
     holding.add(held)
     a_node(api, mig_state="pending")
     waiting.until(lambda: faces(api) == {held})
-    (kept,) = publishing.devices(api)
-    assert names.WITHDRAWN_TAINT in {taint["key"] for taint in kept["taints"]}
-    withheld(one, "MigConfigPending")
+    (device,) = publishing.devices(api)
+    assert names.WITHDRAWN_TAINT in {taint["key"] for taint in device["taints"]}
+    withheld(running, "MigConfigPending")
     a_node(api, mig_state="success")
     waiting.until(lambda: faces(api) == every)
-    publishing.published(one)
+    publishing.published(running)
     (back,) = (device for device in publishing.devices(api) if device["name"] == held)
     assert {taint["key"] for taint in back["taints"]} == {names.ALLOCATOR_TAINT}
 
 
-def test_what_nobody_holds_is_withdrawn_whole_when_a_device_plugin_comes(
+def test_unused_gpus_are_withdrawn_when_a_device_plugin_comes(
     api: api_server.ApiServer, start: Start
 ) -> None:
     a_node(api)
-    one = start()
-    publishing.published(one)
+    running = start()
+    publishing.published(running)
     generation = publishing.only_slice(api)["spec"]["pool"]["generation"]
     a_node(api, gpus=8)
     waiting.until(lambda: not api.all(SLICES))
-    withheld(one, "DevicePluginBeside")
+    withheld(running, "DevicePluginBeside")
     a_node(api)
-    publishing.published(one)
+    publishing.published(running)
     waiting.until(lambda: len(publishing.devices(api)) == 24)
     assert publishing.only_slice(api)["spec"]["pool"]["generation"] > generation
 
 
 def test_slices_of_another_driver_of_our_name_are_left_alone_until_they_go(
-    api: api_server.ApiServer, start: Start, told: plugin_shell.Events
+    api: api_server.ApiServer, start: Start, events: plugin_shell.Events
 ) -> None:
     a_node(api)
     api.put(SLICES, strangers.a_slice("gpu.ration.dev", "node-a", "theirs"))
-    one = start()
-    refused(one, "OtherDriver")
+    running = start()
+    refused(running, "OtherDriver")
     assert publishing.writes(api) == []
     api.remove(SLICES, "theirs")
-    publishing.published(one)
+    publishing.published(running)
     assert len(publishing.devices(api)) == 24
-    assert [event[2] for event in told.told] == ["OtherDriver"]
+    assert [event[2] for event in events.told] == ["OtherDriver"]
 
 
 def test_another_drivers_plugin_is_told_from_ours_of_an_older_pod(root: Path) -> None:
@@ -158,9 +158,9 @@ def process(api: api_server.ApiServer, root: Path, tmp_path: Path) -> Iterator[P
         return running[-1]
 
     yield begin
-    for one in running:
-        one.kill()
-        one.wait()
+    for item in running:
+        item.kill()
+        item.wait()
 
 
 def test_the_plugin_does_not_register_while_another_holds_its_driver_name(
@@ -189,7 +189,9 @@ def test_beside_a_device_plugin_claims_are_prepared_and_unprepared_as_ever(
     a_node(api, gpus=8)
     process()
     plugin = kubelet.register(within_s=20)
-    waiting.until(lambda: "DevicePluginBeside" in {one["reason"] for one in api.all(EVENTS)}, 20)
+    waiting.until(
+        lambda: "DevicePluginBeside" in {entry["reason"] for entry in api.all(EVENTS)}, 20
+    )
     claim = fakes.ref("one")
     assert not plugin.prepare(claim)[claim.uid].error
     assert not plugin.unprepare(claim)[claim.uid].error

@@ -28,16 +28,16 @@ def test_the_nodes_gpus_are_published_as_slices_of_the_node(
     api: api_server.ApiServer, start: Start, registry: prometheus_client.CollectorRegistry
 ) -> None:
     publishing.published(start())
-    found = only_slice(api)
-    assert found["metadata"]["name"] == "node-a-gpu.ration.dev-00001"
-    owner = found["metadata"]["ownerReferences"][0]
+    result = only_slice(api)
+    assert result["metadata"]["name"] == "node-a-gpu.ration.dev-00001"
+    owner = result["metadata"]["ownerReferences"][0]
     assert (owner["kind"], owner["uid"], owner["controller"]) == ("Node", "node-uid", True)
-    assert found["spec"]["pool"] == {"name": "node-a", "generation": 1, "resourceSliceCount": 2}
-    assert len(found["spec"]["devices"]) == 8 * FACES
+    assert result["spec"]["pool"] == {"name": "node-a", "generation": 1, "resourceSliceCount": 2}
+    assert len(result["spec"]["devices"]) == 8 * FACES
     assert (
         sum(
-            registry.get_sample_value("dra_gpu_plugin_devices", {"allocator": one}) or 0.0
-            for one in metrics.ALLOCATORS
+            registry.get_sample_value("dra_gpu_plugin_devices", {"allocator": entry}) or 0.0
+            for entry in metrics.ALLOCATORS
         )
         == 8 * FACES
     )
@@ -58,11 +58,11 @@ def test_slices_that_were_wiped_come_back_at_once(api: api_server.ApiServer, sta
 def test_nothing_is_written_when_nothing_changed_not_even_after_a_restart(
     api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus
 ) -> None:
-    one = start()
-    publishing.published(one)
+    running = start()
+    publishing.published(running)
     looks = gpus.looks
     waiting.until(lambda: gpus.looks > looks + 3)
-    one.stop()
+    running.stop()
     again = start()
     publishing.published(again)
     looks = gpus.looks
@@ -91,22 +91,22 @@ def test_the_nodes_label_decides_who_allocates(
 
 
 def test_a_label_that_makes_no_sense_leaves_the_flag_in_force_and_is_told(
-    api: api_server.ApiServer, start: Start, node: NodeMaker, told: plugin_shell.Events
+    api: api_server.ApiServer, start: Start, node: NodeMaker, events: plugin_shell.Events
 ) -> None:
     node({names.ALLOCATOR_LABEL: "me"})
     publishing.published(start())
     assert only_slice(api)["spec"]["devices"][0]["taints"][0]["value"] == "controller"
-    (event,) = told.told
+    (event,) = events.told
     assert event[:3] == ("Node", "node-a", "AllocatorLabelInvalid")
 
 
 def test_a_node_that_is_not_there_yet_is_waited_for(
     api: api_server.ApiServer, start: Start
 ) -> None:
-    one = start()
-    waiting.until(lambda: "NotFound" in str(one.publisher.problem()))
+    running = start()
+    waiting.until(lambda: "NotFound" in str(running.publisher.problem()))
     api.put(NODES, {"metadata": {"name": "node-a", "uid": "late"}})
-    publishing.published(one)
+    publishing.published(running)
     assert only_slice(api)["metadata"]["ownerReferences"][0]["uid"] == "late"
 
 
@@ -127,8 +127,8 @@ def test_a_server_that_fails_is_tried_again_more_and_more_slowly(
     api: api_server.ApiServer, start: Start, registry: prometheus_client.CollectorRegistry
 ) -> None:
     api.faults.add(faults.Answer(500), faults.writes, times=4)
-    one = start()
-    publishing.published(one)
+    running = start()
+    publishing.published(running)
     assert len(publishing.writes(api)) == 6
     assert registry.get_sample_value("dra_gpu_plugin_publish_failures_total") == 4
 
@@ -137,14 +137,14 @@ def test_a_server_that_fails_is_tried_again_more_and_more_slowly(
 def test_slices_lag_for_as_long_as_they_cannot_be_published(
     api: api_server.ApiServer, start: Start
 ) -> None:
-    one = start()
-    publishing.published(one)
-    assert one.publisher.lag_s() == 0
+    running = start()
+    publishing.published(running)
+    assert running.publisher.lag_s() == 0
     api.faults.add(faults.Answer(500), faults.writes, times=1000)
     api.remove(SLICES, "node-a-gpu.ration.dev-00001")
-    waiting.until(lambda: one.publisher.lag_s() > 1, within_s=10)
+    waiting.until(lambda: running.publisher.lag_s() > 1, within_s=10)
     api.faults.clear()
-    waiting.until(lambda: one.publisher.lag_s() == 0, within_s=20)
+    waiting.until(lambda: running.publisher.lag_s() == 0, within_s=20)
     assert len(api.all(SLICES)) == 2
 
 
@@ -153,78 +153,80 @@ def test_fields_that_the_server_drops_are_told_once_and_not_written_for_ever(
     api: api_server.ApiServer,
     start: Start,
     gpus: plugin_shell.Gpus,
-    told: plugin_shell.Events,
+    events: plugin_shell.Events,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    create = api.storage.create
+    created = api.storage.create
 
     def without_taints(kind: Any, namespace: str, body: Any) -> Any:
         for device in body.get("spec", {}).get("devices", []):
             device.pop("taints", None)
-        return create(kind, namespace, body)
+        return created(kind, namespace, body)
 
     monkeypatch.setattr(api.storage, "create", without_taints)
     publishing.published(start())
     looks = gpus.looks
     waiting.until(lambda: gpus.looks > looks + 3)
     assert publishing.writes(api) == ["POST", "POST"]
-    (event,) = told.told
+    (event,) = events.told
     assert event[:3] == ("Node", "node-a", "FieldsDropped")
     assert "spec.devices[0].taints" in event[3]
 
 
 @pytest.mark.usefixtures("node")
 def test_an_absent_gpu_driver_is_an_empty_pool_until_it_comes(
-    api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus, told: plugin_shell.Events
+    api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus, events: plugin_shell.Events
 ) -> None:
     present, gpus.found = gpus.found, ABSENT
-    one = start()
+    running = start()
     waiting.until(lambda: gpus.looks > 3 and api.all(SLICES))
     assert not only_slice(api)["spec"]["devices"]
-    assert str(one.publisher.problem()).startswith("DriverNotReady: ")
+    assert str(running.publisher.problem()).startswith("DriverNotReady: ")
     gpus.found = present
-    publishing.published(one)
+    publishing.published(running)
     assert len(only_slice(api)["spec"]["devices"]) == 8 * FACES
-    assert [event[2] for event in told.told] == ["DriverNotReady"]
+    assert [event[2] for event in events.told] == ["DriverNotReady"]
 
 
 @pytest.mark.usefixtures("node")
 def test_a_gpu_driver_that_fails_for_a_while_withdraws_nothing(
     api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus
 ) -> None:
-    one = start()
-    publishing.published(one)
+    running = start()
+    publishing.published(running)
     gpus.found = errors.DeviceFault("", "nvmlDeviceGetCount", 999, "Unknown error")
-    waiting.until(one.publisher.problem)
+    waiting.until(running.publisher.problem)
     assert len(only_slice(api)["spec"]["devices"]) == 8 * FACES
 
 
 @pytest.mark.usefixtures("node")
 def test_a_gpu_that_breaks_a_limit_is_not_published_and_the_node_says_so(
-    api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus, told: plugin_shell.Events
+    api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus, events: plugin_shell.Events
 ) -> None:
-    found = plugin_shell.inventory(1, brand="B" * 65)
-    present, gpus.found = gpus.found, found
-    one = start()
-    waiting.until(lambda: "SlicesInvalid" in str(one.publisher.problem()))
+    inventory = plugin_shell.inventory(1, brand="B" * 65)
+    present, gpus.found = gpus.found, inventory
+    running = start()
+    waiting.until(lambda: "SlicesInvalid" in str(running.publisher.problem()))
     assert not only_slice(api)["spec"]["devices"]
-    assert [event[:3] for event in told.told] == [("Node", "node-a", "SlicesInvalid")]
+    assert [event[:3] for event in events.told] == [("Node", "node-a", "SlicesInvalid")]
     gpus.found = present
-    publishing.published(one)
+    publishing.published(running)
 
 
 @pytest.mark.usefixtures("node")
 def test_slices_of_others_are_neither_read_nor_touched(
     api: api_server.ApiServer, start: Start
 ) -> None:
-    for driver, where in (("other.dev", "node-a"), ("gpu.ration.dev", "node-b")):
-        pool = {"name": where, "generation": 1, "resourceSliceCount": 1}
-        spec = {"driver": driver, "nodeName": where, "pool": pool}
-        api.put(SLICES, {"metadata": {"name": f"{where}-{driver}-00000"}, "spec": spec})
+    for driver, location in (("other.dev", "node-a"), ("gpu.ration.dev", "node-b")):
+        pool = {"name": location, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": driver, "nodeName": location, "pool": pool}
+        api.put(SLICES, {"metadata": {"name": f"{location}-{driver}-00000"}, "spec": spec})
     publishing.published(start())
     assert len(api.all(SLICES)) == 4
     selectors = {
-        one.query.get("fieldSelector") for one in api.requests if "resourceslices" in one.path
+        request.query.get("fieldSelector")
+        for request in api.requests
+        if "resourceslices" in request.path
     }
     assert selectors - {None} == {"spec.driver=gpu.ration.dev,spec.nodeName=node-a"}
 
@@ -246,7 +248,7 @@ def test_a_server_without_counters_gets_whole_gpus_and_one_event(
     api: api_server.ApiServer,
     start: Start,
     gpus: plugin_shell.Gpus,
-    told: plugin_shell.Events,
+    events: plugin_shell.Events,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def drop(body: Any) -> Any:
@@ -262,12 +264,12 @@ def test_a_server_without_counters_gets_whole_gpus_and_one_event(
     publishing.published(start())
     waiting.until(lambda: len(api.all(SLICES)) == 1 and "devices" in api.all(SLICES)[0]["spec"])
     assert len(only_slice(api)["spec"]["devices"]) == 8
-    assert {one["attributes"]["type"]["string"] for one in only_slice(api)["spec"]["devices"]} == {
-        "gpu"
-    }
+    assert {
+        device["attributes"]["type"]["string"] for device in only_slice(api)["spec"]["devices"]
+    } == {"gpu"}
     looks = gpus.looks
     waiting.until(lambda: gpus.looks > looks + 3)
-    (event,) = told.told
+    (event,) = events.told
     assert event[2:] == (
         "SharingOff",
         "the API server drops allowMultipleAllocations, consumesCounters",
@@ -276,30 +278,30 @@ def test_a_server_without_counters_gets_whole_gpus_and_one_event(
 
 @pytest.mark.usefixtures("node")
 def test_below_the_floor_nothing_is_shared(
-    api: api_server.ApiServer, start: Start, told: plugin_shell.Events
+    api: api_server.ApiServer, start: Start, events: plugin_shell.Events
 ) -> None:
     api.pretend("v1.36.3")
-    one = start()
+    running = start()
     waiting.until(lambda: api.all(SLICES))
     assert len(only_slice(api)["spec"]["devices"]) == 8
     assert len(api.all(SLICES)) == 1
-    waiting.until(lambda: told.told)
-    assert told.told[0][2:] == ("SharingOff", "Kubernetes is v1.36.3, below 1.36.4")
-    publishing.published(one)
+    waiting.until(lambda: events.told)
+    assert events.told[0][2:] == ("SharingOff", "Kubernetes is v1.36.3, below 1.36.4")
+    publishing.published(running)
 
 
 @pytest.mark.usefixtures("node")
-def test_what_a_claim_holds_stays_when_its_gpu_goes(
+def test_an_allocated_device_stays_published_when_its_gpu_disappears(
     api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus, holding: set[str]
 ) -> None:
     publishing.published(start())
     holding.add("gpu-0000-08-00-0")
-    before = only_slice(api)["spec"]["devices"][-FACES]
+    previous = only_slice(api)["spec"]["devices"][-FACES]
     gpus.found = plugin_shell.inventory(7)
     waiting.until(lambda: len(only_slice(api)["spec"]["devices"]) == 7 * FACES + 1)
-    kept = only_slice(api)["spec"]["devices"][-1]
-    assert kept["taints"][1]["key"] == "ration.dev/withdrawn"
-    assert {**kept, "taints": 0} == {**before, "taints": 0}
+    device = only_slice(api)["spec"]["devices"][-1]
+    assert device["taints"][1]["key"] == "ration.dev/withdrawn"
+    assert {**device, "taints": 0} == {**previous, "taints": 0}
     holding.clear()
     waiting.until(lambda: len(only_slice(api)["spec"]["devices"]) == 7 * FACES)
 
@@ -308,9 +310,9 @@ def test_what_a_claim_holds_stays_when_its_gpu_goes(
 def test_a_loop_that_comes_round_is_told_from_one_that_hangs(
     start: Start, gpus: plugin_shell.Gpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = start()
-    publishing.published(one)
-    assert one.publisher.idle_s() < 5
+    running = start()
+    publishing.published(running)
+    assert running.publisher.idle_s() < 5
     hanging, released = threading.Event(), threading.Event()
 
     def hang() -> None:
@@ -319,13 +321,13 @@ def test_a_loop_that_comes_round_is_told_from_one_that_hangs(
 
     monkeypatch.setattr(gpus, "before", hang)
     assert hanging.wait(5)
-    before = one.publisher.idle_s()
-    waiting.until(lambda: one.publisher.idle_s() > before + 0.1)
+    previous = running.publisher.idle_s()
+    waiting.until(lambda: running.publisher.idle_s() > previous + 0.1)
     released.set()
 
 
 @pytest.mark.usefixtures("node")
-def test_of_two_plugins_that_disagree_the_newer_writes_until_it_is_gone(
+def test_the_newer_of_two_plugins_writes_until_it_is_gone(
     api: api_server.ApiServer, start: Start
 ) -> None:
     old, new = (plugin_shell.Gpus(plugin_shell.inventory(8, name)) for name in ("Old", "New"))
@@ -333,8 +335,8 @@ def test_of_two_plugins_that_disagree_the_newer_writes_until_it_is_gone(
     publishing.published(first)
     second = start(new)
     waiting.until(lambda: brand_of(api) == "New")
-    for one in api.all(SLICES):
-        api.remove(SLICES, one["metadata"]["name"])
+    for entry in api.all(SLICES):
+        api.remove(SLICES, entry["metadata"]["name"])
     waiting.until(lambda: brand_of(api) == "New")
     looks, count = old.looks, len(publishing.writes(api))
     waiting.until(lambda: old.looks > looks + 5)
@@ -353,7 +355,7 @@ def test_a_process_publishes_only_once_it_knows_that_it_is_the_newest(
 ) -> None:
     in_the_way = tmp_path / "publishers"
     in_the_way.write_text("no folder")
-    one = start()
-    waiting.until(lambda: str(in_the_way) in (one.publisher.problem() or ""))
+    running = start()
+    waiting.until(lambda: str(in_the_way) in (running.publisher.problem() or ""))
     in_the_way.unlink()
-    publishing.published(one)
+    publishing.published(running)

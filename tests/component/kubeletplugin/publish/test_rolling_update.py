@@ -56,8 +56,8 @@ def test_a_version_too_old_for_a_record_leaves_the_kubelet_to_the_serving_one(
     later = {**json.loads(written)["record"], "version": checkpoint.VERSION + 2}
     path.write_bytes(checkpoint.seal(later))
     battered.launch("--instance=older")
-    said = f"it has schema {checkpoint.VERSION + 2}"
-    waiting.until(lambda: said in battered.log.read_text(), battering.WITHIN_S)
+    message = f"it has schema {checkpoint.VERSION + 2}"
+    waiting.until(lambda: message in battered.log.read_text(), battering.WITHIN_S)
     assert battered.offered() == offered
     assert path.read_bytes() == checkpoint.seal(later)
 
@@ -69,12 +69,9 @@ def test_a_version_too_old_for_a_record_leaves_the_kubelet_to_the_serving_one(
 
 
 def shared(api: api_server.ApiServer) -> bool | None:
-    """Return whether there are shares among the published devices.
-
-    None while there are no devices.
-    """
-    found = [one.get("allowMultipleAllocations", False) for one in publishing.devices(api)]
-    return any(found) if found else None
+    """Return whether shares are published; None while there are no devices."""
+    results = [device.get("allowMultipleAllocations", False) for device in publishing.devices(api)]
+    return any(results) if results else None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="device nodes are root's")
@@ -84,8 +81,8 @@ def test_the_newer_process_publishes_and_the_older_again_once_it_is_killed(
     assert shared(api) is True
     battered.start("--instance=second", "--share-domain=none")
     waiting.until(lambda: shared(api) is False, battering.WITHIN_S)
-    for one in api.all(gvr.RESOURCE_SLICES):
-        api.remove(gvr.RESOURCE_SLICES, one["metadata"]["name"])
+    for entry in api.all(gvr.RESOURCE_SLICES):
+        api.remove(gvr.RESOURCE_SLICES, entry["metadata"]["name"])
     waiting.until(lambda: shared(api) is False, battering.WITHIN_S)
     battered.kill()
     waiting.until(lambda: shared(api) is True, battering.WITHIN_S)

@@ -34,7 +34,7 @@ def test_a_claim_that_is_deleted_on_the_server_is_released_by_the_thread(
     assert isinstance(plugin.preparer.prepare(ref, gpunode.never), ports.Prepared)
     claim = api.put(gvr.RESOURCE_CLAIMS, RAW)
     rounds = threading.Semaphore(0)
-    told: list[str] = []
+    messages: list[str] = []
 
     def mend() -> tuple[str, ...]:
         rounds.release()
@@ -48,22 +48,22 @@ def test_a_claim_that_is_deleted_on_the_server_is_released_by_the_thread(
         mend,
     )
     stop = threading.Event()
-    looking = claim_gc.ClaimCollector(watched, told.append, fake_clock.Hasty(), lambda: 0.0)
+    looking = claim_gc.ClaimCollector(watched, messages.append, fake_clock.Hasty(), lambda: 0.0)
     thread = threading.Thread(target=looking.run, args=(stop,))
     thread.start()
     try:
         for _ in range(4):
             assert rounds.acquire(timeout=10)
         assert world.files()
-        assert not told
+        assert not messages
         kube.delete(gvr.RESOURCE_CLAIMS, "one", "default", uid=claim["metadata"]["uid"])
-        waiting.until(lambda: told, within_s=10)
+        waiting.until(lambda: messages, within_s=10)
         assert not world.files()
     finally:
         stop.set()
         thread.join(10)
     assert not thread.is_alive()
-    assert allocated_claims.UID in told[0]
+    assert allocated_claims.UID in messages[0]
 
 
 def test_many_threads_that_meet_a_damaged_record_move_it_aside_once(tmp_path: Path) -> None:
@@ -93,14 +93,14 @@ def test_many_threads_that_meet_a_damaged_record_move_it_aside_once(tmp_path: Pa
 
 
 def test_the_processes_of_a_gpu_are_counted_by_nvml(
-    at: layout.Layout, library: nvml.NvmlLibrary
+    node_layout: layout.Layout, library: nvml.NvmlLibrary
 ) -> None:
     first, second = library.inventory().gpus[:2]
     on_gpus = gpu_processes.NvmlProcesses(library.session)
     assert on_gpus.count(first.uuid) == 0
     for pid in (4711, 4712):
-        where = (codes.WHOLE_GPU, codes.WHOLE_GPU)
-        control.send(at.base, "process", first.uuid, *map(str, (pid, 1 << 30, *where)))
+        values = (codes.WHOLE_GPU, codes.WHOLE_GPU)
+        control.send(node_layout.base, "process", first.uuid, *map(str, (pid, 1 << 30, *values)))
     assert (on_gpus.count(first.uuid), on_gpus.count(second.uuid)) == (2, 0)
 
 

@@ -23,31 +23,31 @@ class Node:
         self.count += 1
         if self.count > 1:
             self.go_on.wait(5)
-        found = self._rounds.pop(0)
-        if isinstance(found, errors.NodeFault):
-            raise found
-        return found
+        popped = self._rounds.pop(0)
+        if isinstance(popped, errors.NodeFault):
+            raise popped
+        return popped
 
 
 def running(node: Node) -> tuple[startup.StartupRecovery, threading.Event, threading.Thread]:
     pause = backoff.Backoff(FAST, lambda: 0.0)
-    made, stop = (
+    startup_recovery, stop = (
         startup.StartupRecovery(node.recover, pause, clock.SystemClock()),
         threading.Event(),
     )
-    thread = threading.Thread(target=made.run, args=(stop,))
+    thread = threading.Thread(target=startup_recovery.run, args=(stop,))
     thread.start()
-    return made, stop, thread
+    return startup_recovery, stop, thread
 
 
 def test_claims_that_cannot_be_mended_yet_do_not_keep_the_kubelet_waiting() -> None:
     node = Node(("uid-a: no driver",), ())
-    made, stop, thread = running(node)
-    assert made.ran_once.wait(5)
+    startup_recovery, stop, thread = running(node)
+    assert startup_recovery.ran_once.wait(5)
     waiting.until(lambda: node.count == 2)
-    assert made.problem() == "not recovered: uid-a: no driver"
+    assert startup_recovery.problem() == "not recovered: uid-a: no driver"
     node.go_on.set()
-    waiting.until(lambda: made.problem() is None)
+    waiting.until(lambda: startup_recovery.problem() is None)
     stop.set()
     thread.join(5)
     assert node.count == 2
@@ -55,17 +55,17 @@ def test_claims_that_cannot_be_mended_yet_do_not_keep_the_kubelet_waiting() -> N
 
 def test_a_round_that_failed_lets_nobody_in() -> None:
     node = Node(errors.NodeFault("read", "records", "input/output error"), ())
-    made, stop, thread = running(node)
+    startup_recovery, stop, thread = running(node)
     waiting.until(lambda: node.count == 2)
-    assert not made.ran_once.is_set()
-    assert made.problem() == "recovery failed: read records: input/output error"
+    assert not startup_recovery.ran_once.is_set()
+    assert startup_recovery.problem() == "recovery failed: read records: input/output error"
     node.go_on.set()
-    assert made.ran_once.wait(5)
+    assert startup_recovery.ran_once.wait(5)
     stop.set()
     thread.join(5)
 
 
-def test_what_was_never_let_in_ends_when_told() -> None:
+def test_a_plugin_that_never_started_serving_ends_on_a_signal() -> None:
     stop = threading.Event()
 
     def never(_: threading.Event) -> None:

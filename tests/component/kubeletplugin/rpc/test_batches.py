@@ -51,18 +51,18 @@ def test_each_claim_of_a_batch_is_answered_once_and_for_itself(
         if end is not None
         for number in range(4)
     }
-    for call, asked in calls:
-        refs = [fakes.ref(name) for name in asked]
+    for call, requested in calls:
+        refs = [fakes.ref(name) for name in requested]
         if call == "unprepare":
             answers = plugin.unprepare(*refs)
-            assert set(answers) == {one.uid for one in refs}
+            assert set(answers) == {ref.uid for ref in refs}
             continue
         answers = plugin.prepare(*refs)
-        assert set(answers) == {one.uid for one in refs}
-        for one in refs:
-            good = one.name.startswith("good")
-            assert (answers[one.uid].error == "") is good
-            assert bool(answers[one.uid].devices) is good
-        assert {uid: one.error for uid, one in plugin.prepare(*refs).items()} == {
-            uid: one.error for uid, one in answers.items()
+        assert set(answers) == {ref.uid for ref in refs}
+        for claim_ref in refs:
+            good = claim_ref.name.startswith("good")
+            assert (answers[claim_ref.uid].error == "") is good
+            assert bool(answers[claim_ref.uid].devices) is good
+        assert {uid: entry.error for uid, entry in plugin.prepare(*refs).items()} == {
+            uid: answer.error for uid, answer in answers.items()
         }

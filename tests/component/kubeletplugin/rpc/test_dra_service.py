@@ -64,13 +64,13 @@ def test_sockets_are_for_root_alone(shell: plugin_shell.Shell) -> None:
 
 
 def test_a_prepared_claim_comes_with_its_devices(kubelet: fake_kubelet.Kubelet) -> None:
-    one = fakes.ref("one")
-    answer = kubelet.register().prepare(one)[one.uid]
+    claim_ref = fakes.ref("one")
+    answer = kubelet.register().prepare(claim_ref)[claim_ref.uid]
     assert not answer.error
     device = answer.devices[0]
     assert list(device.request_names) == ["gpu"]
     assert (device.pool_name, device.device_name) == ("node-a", "gpu-0")
-    assert list(device.cdi_device_ids) == [f"gpu.ration.dev/claim={one.uid}-gpu-0"]
+    assert list(device.cdi_device_ids) == [f"gpu.ration.dev/claim={claim_ref.uid}-gpu-0"]
     assert not device.HasField("share_id")
 
 
@@ -81,24 +81,24 @@ def test_a_kubelet_that_speaks_v1beta1_gets_the_same_without_share_ids(
     preparation.behave["one"] = lambda: ports.Prepared((shared,))
     newer = kubelet.register()
     older = dataclasses.replace(newer, version="v1beta1")
-    one, bad = fakes.ref("one"), fakes.ref("bad")
+    claim_ref, bad = fakes.ref("one"), fakes.ref("bad")
     preparation.behave["bad"] = lambda: raising(errors.NodeFault("write", "x.json", "full"))
-    answers = older.prepare(one, bad)
-    (device,) = answers[one.uid].devices
+    answers = older.prepare(claim_ref, bad)
+    (device,) = answers[claim_ref.uid].devices
     assert "share_id" not in device.DESCRIPTOR.fields_by_name
-    (same,) = newer.prepare(one)[one.uid].devices
+    (same,) = newer.prepare(claim_ref)[claim_ref.uid].devices
     assert same.share_id == "share-1"
     assert (device.pool_name, device.device_name) == (same.pool_name, same.device_name)
     assert list(device.cdi_device_ids) == list(same.cdi_device_ids)
     assert answers[bad.uid].error == "PrepareFailed: write x.json: full"
-    assert not older.unprepare(one)[one.uid].error
+    assert not older.unprepare(claim_ref)[claim_ref.uid].error
     assert preparation.unprepared == ["one"]
 
 
 def test_claims_that_fail_leave_the_others_of_the_batch_prepared(
     kubelet: fake_kubelet.Kubelet,
     preparation: fakes.Preparation,
-    told: plugin_shell.Events,
+    events: plugin_shell.Events,
     registry: prometheus_client.CollectorRegistry,
 ) -> None:
     overlap = ports.Refused(reasons.Reason.DEVICE_OVERLAP, "GPU-1 is held by claim x")
@@ -107,8 +107,8 @@ def test_claims_that_fail_leave_the_others_of_the_batch_prepared(
         "away": lambda: raising(errors.Unreachable(0, "Unreachable", "no answer")),
         "broken": lambda: raising(ValueError("out of luck")),
     }
-    asked = [fakes.ref(name) for name in ("good", "refused", "away", "broken", "fine")]
-    answers = kubelet.register().prepare(*asked)
+    claim_refs = [fakes.ref(name) for name in ("good", "refused", "away", "broken", "fine")]
+    answers = kubelet.register().prepare(*claim_refs)
     assert {uid: answer.error for uid, answer in answers.items()} == {
         "uid-good": "",
         "uid-refused": "DeviceOverlap: GPU-1 is held by claim x",
@@ -116,7 +116,7 @@ def test_claims_that_fail_leave_the_others_of_the_batch_prepared(
         "uid-broken": "PrepareFailed: ValueError: out of luck",
         "uid-fine": "",
     }
-    assert {(name, reason) for _, name, reason, _ in told.told} == {
+    assert {(name, reason) for _, name, reason, _ in events.told} == {
         ("refused", "DeviceOverlap"),
         ("away", "PrepareFailed"),
         ("broken", "PrepareFailed"),
@@ -133,8 +133,8 @@ def test_claims_that_fail_leave_the_others_of_the_batch_prepared(
 def test_a_claim_asked_twice_in_a_batch_is_prepared_once(
     kubelet: fake_kubelet.Kubelet, preparation: fakes.Preparation
 ) -> None:
-    one = fakes.ref("one")
-    assert list(kubelet.register().prepare(one, one)) == [one.uid]
+    claim_ref = fakes.ref("one")
+    assert list(kubelet.register().prepare(claim_ref, claim_ref)) == [claim_ref.uid]
     assert preparation.begun == ["one"]
 
 
@@ -147,13 +147,13 @@ def test_an_empty_batch_is_answered_empty(kubelet: fake_kubelet.Kubelet) -> None
 def test_a_second_call_joins_the_running_one(
     kubelet: fake_kubelet.Kubelet, preparation: fakes.Preparation
 ) -> None:
-    plugin, one = kubelet.register(), fakes.ref("one")
+    plugin, claim_ref = kubelet.register(), fakes.ref("one")
     released = preparation.hold("one")
     with structlog.testing.capture_logs() as logs:
-        first, second = plugin.start_prepare(one), plugin.start_prepare(one)
+        first, second = plugin.start_prepare(claim_ref), plugin.start_prepare(claim_ref)
         waiting.until(lambda: calls_begun(logs) == 2)
     released.set()
-    assert first.result().claims[one.uid] == second.result().claims[one.uid]
+    assert first.result().claims[claim_ref.uid] == second.result().claims[claim_ref.uid]
     assert preparation.begun == ["one"]
 
 
@@ -187,45 +187,45 @@ def test_a_slow_prepare_holds_up_neither_registration_nor_other_claims(
 
 @pytest.mark.parametrize("deadline_s", [0.2])
 def test_a_call_is_answered_in_time_and_the_next_one_gets_the_result(
-    kubelet: fake_kubelet.Kubelet, preparation: fakes.Preparation, told: plugin_shell.Events
+    kubelet: fake_kubelet.Kubelet, preparation: fakes.Preparation, events: plugin_shell.Events
 ) -> None:
-    plugin, one = kubelet.register(), fakes.ref("one")
+    plugin, claim_ref = kubelet.register(), fakes.ref("one")
     released = preparation.hold("one")
-    assert plugin.prepare(one)[one.uid].error.startswith("StillRunning: ")
+    assert plugin.prepare(claim_ref)[claim_ref.uid].error.startswith("StillRunning: ")
     assert not preparation.gone
     released.set()
-    assert not plugin.prepare(one)[one.uid].error
-    assert not told.told
+    assert not plugin.prepare(claim_ref)[claim_ref.uid].error
+    assert not events.told
 
 
 def test_a_call_that_was_broken_off_cancels_its_work_and_the_next_begins_anew(
-    kubelet: fake_kubelet.Kubelet, preparation: fakes.Preparation, told: plugin_shell.Events
+    kubelet: fake_kubelet.Kubelet, preparation: fakes.Preparation, events: plugin_shell.Events
 ) -> None:
-    plugin, one = kubelet.register(), fakes.ref("one")
+    plugin, claim_ref = kubelet.register(), fakes.ref("one")
     preparation.hold("one")
-    call = plugin.start_prepare(one)
+    call = plugin.start_prepare(claim_ref)
     waiting.until(lambda: preparation.begun)
     call.cancel()
     waiting.until(lambda: preparation.gone == ["one"])
     with pytest.raises(grpc.FutureCancelledError):
         call.result()
     preparation.held.clear()
-    assert not plugin.prepare(one)[one.uid].error
-    assert not told.told
+    assert not plugin.prepare(claim_ref)[claim_ref.uid].error
+    assert not events.told
 
 
 def test_work_that_another_call_waits_for_goes_on(
     kubelet: fake_kubelet.Kubelet, preparation: fakes.Preparation
 ) -> None:
-    plugin, one = kubelet.register(), fakes.ref("one")
+    plugin, claim_ref = kubelet.register(), fakes.ref("one")
     released = preparation.hold("one")
     with structlog.testing.capture_logs() as logs:
-        first, second = plugin.start_prepare(one), plugin.start_prepare(one)
+        first, second = plugin.start_prepare(claim_ref), plugin.start_prepare(claim_ref)
         waiting.until(lambda: calls_begun(logs) == 2)
     first.cancel()
     plugin.prepare(fakes.ref("last"))
     released.set()
-    assert not second.result().claims[one.uid].error
+    assert not second.result().claims[claim_ref.uid].error
     assert preparation.begun.count("one") == 1
     assert not preparation.gone
 
@@ -233,11 +233,11 @@ def test_work_that_another_call_waits_for_goes_on(
 def test_unprepare_stops_what_is_still_being_prepared(
     kubelet: fake_kubelet.Kubelet, preparation: fakes.Preparation
 ) -> None:
-    plugin, one = kubelet.register(), fakes.ref("one")
+    plugin, claim_ref = kubelet.register(), fakes.ref("one")
     preparation.hold("one")
-    call = plugin.start_prepare(one)
+    call = plugin.start_prepare(claim_ref)
     waiting.until(lambda: preparation.begun)
-    assert not plugin.unprepare(one)[one.uid].error
+    assert not plugin.unprepare(claim_ref)[claim_ref.uid].error
     waiting.until(lambda: preparation.gone == ["one"])
     call.result()
 
@@ -251,7 +251,7 @@ def test_an_unprepare_that_fails_says_so_for_its_own_claim(
     assert not answers["uid-good"].error
 
 
-def test_how_prepare_ended_is_said_on_the_claim(
+def test_the_result_of_prepare_is_reported_on_the_claim(
     kubelet: fake_kubelet.Kubelet,
     preparation: fakes.Preparation,
     conditions: fake_conditions.Conditions,
@@ -268,8 +268,8 @@ def test_how_prepare_ended_is_said_on_the_claim(
     plugin.prepare(*(fakes.ref(name) for name in ("good", "refused", "never", "broken")))
     tools.readiness.check_due(threading.Event())
     plugin.unprepare(fakes.ref("good"))
-    said = {name: conditions.of(name) for name in ("good", "refused", "never", "broken")}
-    assert said == {
+    annotations = {name: conditions.of(name) for name in ("good", "refused", "never", "broken")}
+    assert annotations == {
         "good": [(True, "Prepared", False)],
         "refused": [(False, "DeviceOverlap", False)],
         "never": [(False, "ConfigInvalid", True)],
@@ -277,7 +277,7 @@ def test_how_prepare_ended_is_said_on_the_claim(
     }
 
 
-def test_of_a_prepare_that_was_broken_off_nothing_is_said(
+def test_a_cancelled_prepare_reports_nothing(
     kubelet: fake_kubelet.Kubelet,
     preparation: fakes.Preparation,
     conditions: fake_conditions.Conditions,

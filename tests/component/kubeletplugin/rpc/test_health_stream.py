@@ -13,10 +13,10 @@ pytestmark = pytest.mark.usefixtures("shell")
 UNKNOWN, HEALTHY, UNHEALTHY = 0, 1, 2
 
 
-def told(message: Any) -> list[tuple[str, str, int, str]]:
+def events(message: Any) -> list[tuple[str, str, int, str]]:
     return [
-        (one.device.pool_name, one.device.device_name, one.health, one.message)
-        for one in message.devices
+        (device.device.pool_name, device.device.device_name, device.health, device.message)
+        for device in message.devices
     ]
 
 
@@ -35,15 +35,15 @@ def test_a_watcher_hears_of_every_device_at_once_and_again_on_a_change(
     devices.append(DeviceHealth("node-a", "gpu-1", None, "not polled yet"))
     stream = plugin.watch_health(version)
     first = next(stream)
-    assert told(first) == [
+    assert events(first) == [
         ("node-a", "gpu-0", HEALTHY, ""),
         ("node-a", "gpu-1", UNKNOWN, "not polled yet"),
     ]
-    assert all(one.health_check_timeout_seconds == 30 for one in first.devices)
-    assert all(one.last_updated_time > 1_700_000_000 for one in first.devices)
+    assert all(device.health_check_timeout_seconds == 30 for device in first.devices)
+    assert all(device.last_updated_time > 1_700_000_000 for device in first.devices)
     devices[0] = DeviceHealth("node-a", "gpu-0", healthy=False, message="Xid 79")
     streams.notify()
-    assert told(next(stream)) == [
+    assert events(next(stream)) == [
         ("node-a", "gpu-0", UNHEALTHY, "Xid 79"),
         ("node-a", "gpu-1", UNKNOWN, "not polled yet"),
     ]
@@ -56,7 +56,7 @@ class TestWithoutChanges:
 
     def test_all_is_told_again_before_it_grows_stale(self, plugin: fake_kubelet.Plugin) -> None:
         stream = plugin.watch_health()
-        assert [told(next(stream)) for _ in range(3)] == [[("node-a", "gpu-0", HEALTHY, "")]] * 3
+        assert [events(next(stream)) for _ in range(3)] == [[("node-a", "gpu-0", HEALTHY, "")]] * 3
 
 
 class TestWithOneWorker:
@@ -72,8 +72,8 @@ class TestWithOneWorker:
         for stream in open_streams:
             next(stream)
         assert streams.stream_count() == 8
-        one = fakes.ref("one")
-        assert not plugin.prepare(one)[one.uid].error
+        claim_ref = fakes.ref("one")
+        assert not plugin.prepare(claim_ref)[claim_ref.uid].error
 
 
 class TestWithTwoStreams:
@@ -81,7 +81,7 @@ class TestWithTwoStreams:
     def pace(self) -> health_stream.StreamSettings:
         return health_stream.StreamSettings(limit=2)
 
-    def test_one_too_many_is_refused_and_finds_room_when_another_leaves(
+    def test_a_stream_over_the_limit_is_refused_until_another_ends(
         self, plugin: fake_kubelet.Plugin, streams: health_stream.HealthStreams
     ) -> None:
         first, second = plugin.watch_health(), plugin.watch_health()

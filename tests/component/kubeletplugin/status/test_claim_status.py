@@ -24,7 +24,7 @@ def conditions(
     api: api_server.ApiServer, kube: client.KubeClient
 ) -> Iterator[claim_status.ClaimStatusWriter]:
     api.put(gvr.RESOURCE_CLAIMS, objects.a_claim(status=objects.allocated("node-a", "gpu-0")))
-    made = claim_status.ClaimStatusWriter(
+    status_writer = claim_status.ClaimStatusWriter(
         names.DRIVER,
         "node-a",
         claims_api.KubeClaimStatus(kube),
@@ -32,11 +32,11 @@ def conditions(
         lambda: 0.0,
     )
     stop = threading.Event()
-    thread = threading.Thread(target=made.run, args=(stop,))
+    thread = threading.Thread(target=status_writer.run, args=(stop,))
     thread.start()
-    yield made
+    yield status_writer
     stop.set()
-    made.interrupt()
+    status_writer.interrupt()
     thread.join(5)
     assert not thread.is_alive()
 
@@ -50,10 +50,13 @@ def a_word(
 def found(api: api_server.ApiServer) -> dict[str, Any]:
     claim = api.read(gvr.RESOURCE_CLAIMS, "claim", "default") or {}
     (entry,) = claim["status"].get("devices") or [{"conditions": []}]
-    return {one["type"]: (one["status"], one["reason"]) for one in entry["conditions"]}
+    return {
+        condition["type"]: (condition["status"], condition["reason"])
+        for condition in entry["conditions"]
+    }
 
 
-def test_what_is_said_is_applied_to_the_status_under_the_plugins_name(
+def test_the_status_is_applied_with_the_plugins_field_manager(
     api: api_server.ApiServer, conditions: claim_status.ClaimStatusWriter
 ) -> None:
     conditions.set_condition(
@@ -63,7 +66,7 @@ def test_what_is_said_is_applied_to_the_status_under_the_plugins_name(
     waiting.until(lambda: found(api) == both)
     conditions.set_condition(REF, a_word(reasons.Reason.PREPARED, holds=True))
     waiting.until(lambda: found(api) == {"Ready": ("True", "Prepared")})
-    (first, *_) = [one for one in api.requests if one.method == "PATCH"]
+    (first, *_) = [request for request in api.requests if request.method == "PATCH"]
     assert first.path.endswith("/resourceclaims/claim/status")
     assert first.headers["Content-Type"] == "application/apply-patch+yaml"
     assert (first.field_manager, first.query["force"]) == ("ration-kubeletplugin", "true")
@@ -74,7 +77,7 @@ def test_the_latest_status_is_written_once_the_server_is_back(
 ) -> None:
     api.faults.add(faults.Answer(403, "Forbidden"), faults.writes, times=2)
     conditions.set_condition(REF, a_word(reasons.Reason.DRIVER_NOT_READY, holds=False))
-    waiting.until(lambda: sum(one.method == "PATCH" for one in api.requests) >= 2)
+    waiting.until(lambda: sum(request.method == "PATCH" for request in api.requests) >= 2)
     api.down()
     conditions.set_condition(REF, a_word(reasons.Reason.PREPARED, holds=True))
     api.up()

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root with a loader, libraries and some programs: no /dev, no /proc, and no more folders."""
     root = tmp_path_factory.mktemp("made")
     programs = [Path(shutil.which(name) or name) for name in TOOLS]
@@ -34,29 +34,26 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["read and written", "read only"])
-def root(made: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+def root(shared_root: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     if request.param == "read and written":
-        yield made
+        yield shared_root
         return
-    place = tmp_path / "read-only"
-    place.mkdir()
-    subprocess.run(["mount", "--bind", made, place], check=True)
+    path = tmp_path / "read-only"
+    path.mkdir()
+    subprocess.run(["mount", "--bind", shared_root, path], check=True)
     try:
-        subprocess.run(["mount", "-o", "remount,bind,ro", place], check=True)
-        yield place
+        subprocess.run(["mount", "-o", "remount,bind,ro", path], check=True)
+        yield path
     finally:
-        unmount(place)
+        unmount(path)
 
 
-def unmount(place: Path) -> None:
-    subprocess.run(["umount", place], check=True)
+def unmount(path: Path) -> None:
+    subprocess.run(["umount", path], check=True)
 
 
 def run(root: Path, script: str, **shown: Path) -> str:
-    """Return what a shell in the root prints; `shown` are folders of ours.
-
-    By the name of a variable.
-    """
+    """Return the output of a shell in the root; `shown` maps variables to our folders."""
     sh = str(shutil.which("sh"))
     program = driver_programs.Program(root, sh, {"PATH": "/usr/bin:/bin"})
     places = {str(path): path for path in shown.values()}
@@ -84,33 +81,33 @@ def test_a_folder_of_ours_has_its_path_there_too(root: Path, tmp_path: Path) -> 
 
 
 def test_a_mount_of_ours_is_shown_over_the_folder_that_the_root_has_there(
-    made: Path, tmp_path: Path
+    shared_root: Path, tmp_path: Path
 ) -> None:
     """Mount as a pod's mounts, which may not have come back to it by way of the host."""
     pipe = tmp_path / "pipe"
     pipe.mkdir()
-    seen = made / tmp_path.relative_to("/")
+    seen = shared_root / tmp_path.relative_to("/")
     seen.mkdir(parents=True)
     subprocess.run(["mount", "--bind", tmp_path, seen], check=True)
     try:
         mounts.mount_tmpfs(pipe, 1 << 20)
         (pipe / "control").write_text("on the mount")
-        assert run(made, 'cat "$PIPE/control"', PIPE=pipe) == "on the mount"
+        assert run(shared_root, 'cat "$PIPE/control"', PIPE=pipe) == "on the mount"
     finally:
         unmount(seen)
         unmount(pipe)
-        shutil.rmtree(made / tmp_path.parts[1])
+        shutil.rmtree(shared_root / tmp_path.parts[1])
 
 
 def test_the_root_and_our_own_mounts_stay_as_they_are(root: Path, tmp_path: Path) -> None:
-    before = sorted(path.name for path in root.iterdir()), mounts.list_mounts(), Path("/").stat()
+    previous = sorted(path.name for path in root.iterdir()), mounts.list_mounts(), Path("/").stat()
     (tmp_path / "pipe").mkdir()
     run(root, "ls /", PIPE=tmp_path / "pipe")
     after = sorted(path.name for path in root.iterdir()), mounts.list_mounts(), Path("/").stat()
-    assert before == after
+    assert previous == after
 
 
-def test_what_lies_beside_a_new_path_is_seen_as_before(root: Path, tmp_path: Path) -> None:
+def test_siblings_of_a_new_path_stay_visible(root: Path, tmp_path: Path) -> None:
     (tmp_path / "pipe").mkdir()
     names = set(run(root, "ls /", PIPE=tmp_path / "pipe").split())
     own = {path.name for path in root.iterdir()}
@@ -125,12 +122,12 @@ def test_a_program_that_cannot_be_started_is_told(root: Path) -> None:
         program.call(lambda: subprocess.run(["/nowhere"], check=True))
 
 
-def test_without_the_right_to_mount_it_says_what_is_missing(made: Path) -> None:
+def test_without_the_right_to_mount_it_says_what_is_missing(shared_root: Path) -> None:
     code = (
         "from pathlib import Path; from driver.runtime.files import driver_programs as d; "
-        f"d.Program(Path({str(made)!r}), '/x', {{}}).call(lambda: None)"
+        f"d.Program(Path({str(shared_root)!r}), '/x', {{}}).call(lambda: None)"
     )
     weak = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin")
     command = (*weak, sys.executable, "-c", code)
     done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
-    assert f"enter {made}: Operation not permitted: only root with all cap" in done.stderr
+    assert f"enter {shared_root}: Operation not permitted: only root with all cap" in done.stderr

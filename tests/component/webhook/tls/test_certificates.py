@@ -53,16 +53,16 @@ def leader(kube: client.KubeClient, time: clock.FakeClock) -> Replica:
 
 @pytest.fixture
 def follower(kube: client.KubeClient, time: clock.FakeClock) -> Replica:
-    found = Replica(kube, time)
-    found.leads = False
-    return found
+    replica = Replica(kube, time)
+    replica.leads = False
+    return replica
 
 
 @pytest.fixture(autouse=True)
 def installed(api: api_server.ApiServer) -> None:
     for kind in KINDS:
-        one = {"clientConfig": {"service": {"name": "ration-admission"}}, "sideEffects": "None"}
-        webhooks = [{"name": "a.ration.dev", **one}, {"name": "b.ration.dev", **one}]
+        entry = {"clientConfig": {"service": {"name": "ration-admission"}}, "sideEffects": "None"}
+        webhooks = [{"name": "a.ration.dev", **entry}, {"name": "b.ration.dev", **entry}]
         api.put(kind, {"metadata": {"name": "ration-admission"}, "webhooks": webhooks})
 
 
@@ -77,14 +77,14 @@ def bundle(api: api_server.ApiServer) -> ca.Bundle:
 
 def believed(api: api_server.ApiServer) -> set[bytes]:
     return {
-        base64.b64decode(one["clientConfig"]["caBundle"])
+        base64.b64decode(webhook["clientConfig"]["caBundle"])
         for kind in KINDS
-        for one in (api.read(kind, "ration-admission") or {})["webhooks"]
+        for webhook in (api.read(kind, "ration-admission") or {})["webhooks"]
     }
 
 
 def writes(api: api_server.ApiServer) -> list[str]:
-    return [one.method for one in api.requests if one.method != "GET"]
+    return [request.method for request in api.requests if request.method != "GET"]
 
 
 def test_the_leader_makes_what_all_serve(
@@ -104,9 +104,9 @@ def test_nothing_is_written_or_served_anew_while_nothing_is_due(
     api: api_server.ApiServer, leader: Replica
 ) -> None:
     leader.keeping.reconcile()
-    before = writes(api)
+    previous = writes(api)
     leader.keeping.reconcile()
-    assert writes(api) == before
+    assert writes(api) == previous
     assert len(leader.served) == 1
 
 
@@ -120,13 +120,13 @@ def test_a_renewed_certificate_reaches_every_replica(
 ) -> None:
     leader.keeping.reconcile()
     follower.keeping.reconcile()
-    before = believed(api)
+    previous = believed(api)
     time.advance(61 * DAY_S)
     leader.keeping.reconcile()
     follower.keeping.reconcile()
     assert len(set(follower.served)) == 2
     assert leader.served == follower.served
-    assert believed(api) == before
+    assert believed(api) == previous
 
 
 def test_a_new_authority_is_believed_before_anybody_serves_what_it_signs(
@@ -150,7 +150,7 @@ def test_a_secret_that_is_lost_is_written_as_it_was(
     api: api_server.ApiServer, leader: Replica, follower: Replica, damage: str
 ) -> None:
     leader.keeping.reconcile()
-    before = bundle(api)
+    previous = bundle(api)
     if damage == "gone":
         api.remove(gvr.SECRETS, PLACE.secret, PLACE.namespace)
     else:
@@ -158,13 +158,13 @@ def test_a_secret_that_is_lost_is_written_as_it_was(
         api.put(gvr.SECRETS, {**secret(api), "data": data})
     follower.keeping.reconcile()
     leader.keeping.reconcile()
-    assert bundle(api) == before
+    assert bundle(api) == previous
     assert len(leader.served) == 1
     follower.keeping.reconcile()
     assert follower.served == leader.served
 
 
-def test_of_two_that_think_they_lead_one_wins(
+def test_one_of_two_replicas_that_believe_to_lead_wins(
     api: api_server.ApiServer, leader: Replica, kube: client.KubeClient, time: clock.FakeClock
 ) -> None:
     leader.keeping.reconcile()
@@ -182,9 +182,9 @@ def test_a_bundle_that_somebody_else_wrote_is_put_right(
     api: api_server.ApiServer, leader: Replica
 ) -> None:
     leader.keeping.reconcile()
-    found = api.read(KINDS[1], "ration-admission") or {}
-    found["webhooks"][0]["clientConfig"]["caBundle"] = "b3RoZXI="
-    api.put(KINDS[1], found)
+    result = api.read(KINDS[1], "ration-admission") or {}
+    result["webhooks"][0]["clientConfig"]["caBundle"] = "b3RoZXI="
+    api.put(KINDS[1], result)
     leader.keeping.reconcile()
     assert believed(api) == {bundle(api).trusted}
 
@@ -210,22 +210,22 @@ def test_an_api_server_that_is_away_is_waited_for(
             return super().wait(event, timeout_s)
 
     time = Stopping()
-    found = Replica(kube, time)
+    replica = Replica(kube, time)
     api.down()
-    found.keeping.run(threading.Event())
-    assert len(found.served) == 1
+    replica.keeping.run(threading.Event())
+    assert len(replica.served) == 1
     assert time.waits == [1.0, 1.0, 15.0]
 
 
 @pytest.fixture
 def door() -> Iterator[server.Server]:
-    found = server.Server((HOST, 0), door_of.Application({}), clocks.SystemClock(), door_of.LIMITS)
+    result = server.Server((HOST, 0), door_of.Application({}), clocks.SystemClock(), door_of.LIMITS)
     stop = threading.Event()
-    thread = threading.Thread(target=found.run, args=(stop,))
+    thread = threading.Thread(target=result.run, args=(stop,))
     thread.start()
-    yield found
+    yield result
     stop.set()
-    found.interrupt()
+    result.interrupt()
     thread.join(10)
 
 

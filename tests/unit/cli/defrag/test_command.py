@@ -47,10 +47,10 @@ def test_the_pod_to_move_is_told_with_where_it_is_and_where_it_goes(scattered: s
 
 
 def test_a_plan_for_programs_says_the_same(scattered: str) -> None:
-    code, found = as_json("--gpus", "2", "--cluster", scattered)
-    assert (code, found["state"], found["node"], found["best"]) == (0, "planned", "node-a", True)
-    assert found["devices"] == ["gpu-0", "gpu-1"]
-    assert found["evict"] == [
+    code, result = as_json("--gpus", "2", "--cluster", scattered)
+    assert (code, result["state"], result["node"], result["best"]) == (0, "planned", "node-a", True)
+    assert result["devices"] == ["gpu-0", "gpu-1"]
+    assert result["evict"] == [
         {
             "pod": "default/web-1",
             "owner": "ReplicaSet web",
@@ -65,7 +65,7 @@ def test_yaml_is_what_json_is(scattered: str) -> None:
     assert yaml.safe_load(text) == as_json("--gpus", "2", "--cluster", scattered)[1]
 
 
-def test_what_fits_now_needs_no_move(scattered: str) -> None:
+def test_a_pod_that_fits_now_needs_no_move(scattered: str) -> None:
     code, text = defrag("--gpus", "1", "--cluster", scattered)
     assert (code, "Nothing to do: fits now on node-a: gpu-1" in text) == (0, True)
 
@@ -73,14 +73,14 @@ def test_what_fits_now_needs_no_move(scattered: str) -> None:
 def test_a_plan_that_leaves_a_pod_unplaced_is_refused_unless_allowed(
     tmp_path: Path,
 ) -> None:
-    there = running("web-1", "node-a", "gpu-0"), running("web-2", "node-a", "gpu-1")
-    full = cluster(tmp_path, {"node-a": 2}, *there)
+    values = running("web-1", "node-a", "gpu-0"), running("web-2", "node-a", "gpu-1")
+    full = cluster(tmp_path, {"node-a": 2}, *values)
     code, text = defrag("--gpus", "1", "--cluster", full)
     assert (code, "Refused without --allow-pending" in text) == (1, True)
-    code, found = as_json("--gpus", "1", "--cluster", full, "--allow-pending")
-    assert (code, found["state"], found["waiting"]) == (0, "planned", 1)
-    assert found["evict"][0]["to"] is None
-    assert "0 of 1 devices fit" in found["evict"][0]["why"]
+    code, result = as_json("--gpus", "1", "--cluster", full, "--allow-pending")
+    assert (code, result["state"], result["waiting"]) == (0, "planned", 1)
+    assert result["evict"][0]["to"] is None
+    assert "0 of 1 devices fit" in result["evict"][0]["why"]
 
 
 @pytest.mark.parametrize(
@@ -95,19 +95,19 @@ def test_pods_that_are_not_to_be_moved_stay_and_are_named(
     tmp_path: Path, owner: str, annotations: dict[str, str], why: str
 ) -> None:
     stays = running("web-1", "node-a", "gpu-0", owner=owner, annotations=annotations)
-    there = cluster(tmp_path, {"node-a": 2, "node-b": 1}, stays)
-    code, text = defrag("--gpus", "2", "--cluster", there)
+    existing = cluster(tmp_path, {"node-a": 2, "node-b": 1}, stays)
+    code, text = defrag("--gpus", "2", "--cluster", existing)
     assert code == 1
     assert "No plan: no pod may be moved" in text
     assert "freeing pod default/web-1 would do" in text
     assert f"default/web-1 {why}" in text
 
 
-def test_what_no_node_has_is_told_so(scattered: str) -> None:
-    code, found = as_json("--gpus", "3", "--cluster", scattered)
-    assert (code, found["state"], found["candidates"]) == (1, "no plan", 2)
-    assert found["nearest"]["ever"] is False
-    assert "No node here has 3 GPUs" in found["nearest"]["summary"]
+def test_devices_that_no_node_has_are_reported(scattered: str) -> None:
+    code, result = as_json("--gpus", "3", "--cluster", scattered)
+    assert (code, result["state"], result["candidates"]) == (1, "no plan", 2)
+    assert result["nearest"]["ever"] is False
+    assert "No node here has 3 GPUs" in result["nearest"]["summary"]
 
 
 def test_a_pod_in_a_file_asks_its_cpu_too(tmp_path: Path, scattered: str) -> None:
@@ -121,9 +121,9 @@ def test_a_pod_in_a_file_asks_its_cpu_too(tmp_path: Path, scattered: str) -> Non
     path = tmp_path / "train.yaml"
     documents = [as_read("ResourceClaimTemplate", template), as_read("Pod", pod)]
     path.write_text(yaml.safe_dump_all(documents))
-    code, found = as_json("-f", str(path), "--cluster", scattered)
-    assert (code, found["pod"]) == (1, "default/train")
-    assert "9000m cpu" in found["summary"]
+    code, result = as_json("-f", str(path), "--cluster", scattered)
+    assert (code, result["pod"]) == (1, "default/train")
+    assert "9000m cpu" in result["summary"]
 
 
 @pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate"])
@@ -132,19 +132,19 @@ def test_a_claim_or_a_template_alone_is_a_shape(tmp_path: Path, scattered: str, 
     spec = devices if kind == "ResourceClaim" else {"spec": devices}
     path = tmp_path / "shape.yaml"
     path.write_text(yaml.safe_dump(as_read(kind, {"metadata": {"name": "two"}, "spec": spec})))
-    code, found = as_json("-f", str(path), "--cluster", scattered)
-    assert (code, [one["pod"] for one in found["evict"]]) == (0, ["default/web-1"])
+    code, result = as_json("-f", str(path), "--cluster", scattered)
+    assert (code, [entry["pod"] for entry in result["evict"]]) == (0, ["default/web-1"])
 
 
 def test_a_product_narrows_gpus_down_in_any_case(tmp_path: Path) -> None:
-    there = cluster(tmp_path, {"node-a": 1})
-    raw = json.loads(Path(there).read_text())
-    for one in raw["items"]:
-        for device in one["spec"].get("devices", ()) if one["kind"] == "ResourceSlice" else ():
+    existing = cluster(tmp_path, {"node-a": 1})
+    raw = json.loads(Path(existing).read_text())
+    for item in raw["items"]:
+        for device in item["spec"].get("devices", ()) if item["kind"] == "ResourceSlice" else ():
             device["attributes"][names.ATTR_PRODUCT] = {"string": "NVIDIA H100 80GB HBM3"}
-    Path(there).write_text(json.dumps(raw))
-    assert defrag("--gpus", "1", "--product", "h100", "--cluster", there)[0] == 0
-    assert defrag("--gpus", "1", "--product", "H200", "--cluster", there)[0] == 1
+    Path(existing).write_text(json.dumps(raw))
+    assert defrag("--gpus", "1", "--product", "h100", "--cluster", existing)[0] == 0
+    assert defrag("--gpus", "1", "--product", "H200", "--cluster", existing)[0] == 1
 
 
 @pytest.mark.parametrize(

@@ -43,24 +43,24 @@ def generate(flags: str) -> Result:
     return CliRunner().invoke(app, ["generate", "claim", *flags.split()])
 
 
-def test_what_is_written_is_as_it_was() -> None:
+def test_the_written_file_equals_the_golden_file() -> None:
     shown = "".join(f"# {flags}\n{generate(flags).output}" for flags in ACCEPTED)
     golden.same("generate-claim.yaml", shown)
 
 
 @pytest.mark.parametrize("flags", ACCEPTED)
-def test_what_is_written_has_nothing_wrong_with_it(flags: str) -> None:
+def test_the_written_manifest_is_valid(flags: str) -> None:
     answer = generate(flags)
     assert answer.exit_code == 0
-    found = [validate_checks.Source("-", one) for one in yaml.safe_load_all(answer.stdout)]
-    verdict = validate_checks.check_sources(found)
-    assert (verdict.problems, verdict.checked) == ((), len(found))
+    sources = [validate_checks.Source("-", entry) for entry in yaml.safe_load_all(answer.stdout)]
+    verdict = validate_checks.check_sources(sources)
+    assert (verdict.problems, verdict.checked) == ((), len(sources))
 
 
 def test_contradictions_are_refused_in_one_line_each() -> None:
     answers = {flags: generate(flags) for flags in REFUSED}
-    assert {one.exit_code for one in answers.values()} == {2}
-    assert {one.output.count("\n") for one in answers.values()} == {1}
+    assert {answer.exit_code for answer in answers.values()} == {2}
+    assert {answer.output.count("\n") for answer in answers.values()} == {1}
     shown = "".join(f"$ ration generate claim {k}\n{v.output}" for k, v in answers.items())
     golden.same("generate-claim-refused.txt", shown)
 
@@ -75,4 +75,4 @@ def test_another_driver_name_stands_where_the_driver_does() -> None:
 def test_json_is_one_document() -> None:
     assert json.loads(generate("--whole 1 -o json").output)["kind"] == "ResourceClaim"
     listed = json.loads(generate("--whole 1 --pod -o json").output)
-    assert [one["kind"] for one in listed["items"]] == ["ResourceClaim", "Pod"]
+    assert [item["kind"] for item in listed["items"]] == ["ResourceClaim", "Pod"]

@@ -25,12 +25,12 @@ EVERY = (WHOLE, TURNS, MPS, SEVENTH, HALF, FOREIGN)
 
 
 def chosen(*targets: Target) -> list[selector.Device]:
-    (found,) = classes.replacements({"nvidia.com/gpu": frozenset(targets)}, scheduler=True)
-    assert found.manifest is not None
-    spec: Any = found.manifest["spec"]
+    (replacement,) = classes.replacements({"nvidia.com/gpu": frozenset(targets)}, scheduler=True)
+    assert replacement.manifest is not None
+    spec: Any = replacement.manifest["spec"]
     compiled = selector.compile_selector(spec["selectors"][0]["cel"]["expression"])
     assert isinstance(compiled, selector.Selector), compiled
-    return [one for one in EVERY if compiled.matches(one) is True]
+    return [device for device in EVERY if compiled.matches(device) is True]
 
 
 @pytest.mark.parametrize(
@@ -50,32 +50,32 @@ def test_a_resource_of_several_meanings_gets_a_class_of_all_of_them(
 
 def test_the_webhook_with_the_plans_flags_converts_to_the_plans_classes() -> None:
     for case in migrate_cases.CASES:
-        made = case.plan(scheduler=False)
-        extra: Any = made.values.get("admission", {})
-        flags = dict(one.removeprefix("--").split("=") for one in extra.get("extraArgs", ()))
-        told = extended_resources.Classes(
+        created = case.plan(scheduler=False)
+        extra: Any = created.values.get("admission", {})
+        flags = dict(entry.removeprefix("--").split("=") for entry in extra.get("extraArgs", ()))
+        reported = extended_resources.Classes(
             whole=flags.get("whole-class", extended_resources.Classes().whole),
             shared=flags.get("shared-class", extended_resources.Classes().shared),
         )
-        for one in made.replacements:
-            if one.left:
+        for replacement in created.replacements:
+            if replacement.left:
                 continue
-            limits = {"limits": {one.resource: "1"}}
+            limits = {"limits": {replacement.resource: "1"}}
             pod = {"spec": {"containers": [{"name": "main", "resources": limits}]}}
-            (template,) = extended_resources.convert(pod, told).templates
+            (template,) = extended_resources.convert(pod, reported).templates
             text = str(template.spec)
-            assert f"'deviceClassName': '{one.name}'" in text
+            assert f"'deviceClassName': '{replacement.name}'" in text
 
 
 def test_quota_keys_are_those_of_kubernetes() -> None:
-    (found,) = classes.replacements(
+    (replacement,) = classes.replacements(
         {"nvidia.com/gpu": frozenset({Target(faces.Kind.WHOLE)})}, scheduler=False
     )
-    assert found.old_key == "requests.nvidia.com/gpu"
-    assert found.new_key == "gpu.ration.dev.deviceclass.resource.k8s.io/devices"
+    assert replacement.old_key == "requests.nvidia.com/gpu"
+    assert replacement.new_key == "gpu.ration.dev.deviceclass.resource.k8s.io/devices"
 
 
-def test_by_kube_scheduler_a_shared_parts_name_has_a_class_beside_the_profiles() -> None:
+def test_under_kube_scheduler_shared_mig_names_have_a_class() -> None:
     shared = {"nvidia.com/mig-1g.10gb": ".shared", "nvidia.com/mig-1g.10gb.me": ""}
     resources = {
         f"{name}{suffix}": frozenset(
@@ -83,8 +83,8 @@ def test_by_kube_scheduler_a_shared_parts_name_has_a_class_beside_the_profiles()
         )
         for name, suffix in shared.items()
     }
-    found = classes.replacements(resources, scheduler=True)
-    assert classes.values(found) == {
+    replacements = classes.replacements(resources, scheduler=True)
+    assert classes.values(replacements) == {
         "mig": {
             "profiles": [
                 {
@@ -103,12 +103,12 @@ def test_by_kube_scheduler_a_shared_parts_name_has_a_class_beside_the_profiles()
 
 def test_the_way_back_undoes_every_label_of_the_takeover() -> None:
     for operator in (False, True):
-        made = plan.build_plan(
+        created = plan.build_plan(
             config_files.read_configs({"c": "version: v1"}),
             None,
             plan.PlanOptions(operator=operator),
         )
-        text = render.plan_text(made)
+        text = render.plan_text(created)
         assert "ration.dev/taken-over=true" in text
         assert "ration.dev/taken-over-" in text
         away = (
@@ -116,15 +116,17 @@ def test_the_way_back_undoes_every_label_of_the_takeover() -> None:
         )
         assert f"{away}={'false' if operator else 'true'}" in text
         assert (f"{away}=true" if operator else f"{away}-") in text
-        assert ("device-plugin-values.yaml" in render.plan_files(made)) is not operator
+        assert ("device-plugin-values.yaml" in render.plan_files(created)) is not operator
 
 
 def one_of(kind: faces.Kind, resource: str, *, scheduler: bool) -> classes.Replacement:
-    (found,) = classes.replacements({resource: frozenset({Target(kind)})}, scheduler=scheduler)
-    return found
+    (replacement,) = classes.replacements(
+        {resource: frozenset({Target(kind)})}, scheduler=scheduler
+    )
+    return replacement
 
 
-def test_what_is_said_of_several_shares_is_what_the_controller_does() -> None:
+def test_the_note_on_several_shares_matches_the_controller() -> None:
     for kind, words in (("mps", "refused"), ("time-slicing", "as many GPUs")):
         assert words in one_of(faces.Kind(kind), "nvidia.com/gpu", scheduler=True).several
         used = shared_claims.containers(("two",))

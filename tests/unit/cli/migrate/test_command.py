@@ -26,19 +26,19 @@ def test_a_plan_is_text_json_and_yaml_with_the_same_in_them(tmp_path: Path) -> N
     assert text.exit_code == as_json.exit_code == as_yaml.exit_code == 0
     document = json.loads(as_json.output)
     assert yaml.safe_load(as_yaml.output) == document
-    settings = {one["path"]: one["fate"] for one in document["configs"][0]["settings"]}
+    settings = {setting["path"]: setting["fate"] for setting in document["configs"][0]["settings"]}
     assert settings == {"version": "used", "flags.gdsEnabled": "changed"}
     assert "changed  flags.gdsEnabled=true: GPUDirect" in text.output
 
 
 def test_every_old_configuration_can_be_told_as_json_and_yaml(tmp_path: Path) -> None:
-    case = next(one for one in migrate_cases.CASES if one.name.startswith("12"))
+    case = next(case for case in migrate_cases.CASES if case.name.startswith("12"))
     nodes = tmp_path / "nodes.json"
     nodes.write_text(json.dumps({"kind": "List", "items": case.nodes}))
     old = written(tmp_path, case.files["configmap.yaml"])
     answer = RUN.invoke(app, ["migrate", old, "--nodes", str(nodes), "-o", "json"])
     document = json.loads(answer.output)
-    assert [one["name"] for one in document["nodes"]] == case.expected["order"]
+    assert [node["name"] for node in document["nodes"]] == case.expected["order"]
     assert document["values"]["kubeletPlugin"]["offerings"] == case.expected["offerings"]
 
 
@@ -46,7 +46,7 @@ def test_files_are_written_with_out_and_kept_without_force(tmp_path: Path) -> No
     old, folder = written(tmp_path, OLD), tmp_path / "plan"
     first = RUN.invoke(app, ["migrate", old, "--out", str(folder)])
     assert first.exit_code == 0
-    assert sorted(one.name for one in folder.iterdir()) == [
+    assert sorted(path.name for path in folder.iterdir()) == [
         "device-plugin-values.yaml",
         "offerings.yaml",
         "plan.txt",
@@ -66,7 +66,7 @@ def test_files_are_written_with_out_and_kept_without_force(tmp_path: Path) -> No
 def test_nothing_is_written_without_out(tmp_path: Path) -> None:
     old = written(tmp_path, OLD)
     RUN.invoke(app, ["migrate", old])
-    assert [one.name for one in tmp_path.iterdir()] == ["old.yaml"]
+    assert [path.name for path in tmp_path.iterdir()] == ["old.yaml"]
 
 
 def test_strict_exits_1_where_something_has_to_be_looked_at(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_strict_exits_1_where_something_has_to_be_looked_at(tmp_path: Path) -> N
     assert RUN.invoke(app, ["migrate", unknown, "--strict"]).exit_code == 1
 
 
-def test_what_cannot_be_read_exits_2_with_the_place(tmp_path: Path) -> None:
+def test_an_unreadable_file_exits_2_with_its_location(tmp_path: Path) -> None:
     bad = RUN.invoke(app, ["migrate", written(tmp_path, "version: v9")])
     assert (bad.exit_code, "version" in bad.output) == (2, True)
     absent = RUN.invoke(app, ["migrate", str(tmp_path / "none.yaml")])

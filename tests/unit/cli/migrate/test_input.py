@@ -30,7 +30,7 @@ SHARED = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: %
         ("kind: ConfigMap\ndata: {a: '- 1'}", "data.a"),
     ],
 )
-def test_what_the_device_plugin_would_refuse_is_refused_with_its_place(
+def test_configurations_the_device_plugin_refuses_are_refused_with_the_field(
     text: str, words: str
 ) -> None:
     with pytest.raises(errors.BadInput) as refused:
@@ -51,17 +51,17 @@ def test_two_configurations_without_a_name_are_refused() -> None:
 
 
 def test_two_configurations_of_one_name_are_refused() -> None:
-    one = "kind: ConfigMap\nmetadata: {name: a}\ndata: {x: 'version: v1'}"
+    name = "kind: ConfigMap\nmetadata: {name: a}\ndata: {x: 'version: v1'}"
     with pytest.raises(errors.BadInput, match="another configuration x"):
-        config_files.read_configs({"a": one, "b": one})
+        config_files.read_configs({"a": name, "b": name})
 
 
 def test_a_configmap_that_is_named_and_not_given_is_asked_for() -> None:
     values = "config: {name: elsewhere}\nmigStrategy: none"
-    made = plan.build_plan(
+    created = plan.build_plan(
         config_files.read_configs({"values.yaml": values}), None, plan.PlanOptions()
     )
-    assert any("ConfigMap elsewhere" in one for one in made.open)
+    assert any("ConfigMap elsewhere" in name for name in created.open)
 
 
 def test_other_keys_of_a_configmap_are_named() -> None:
@@ -95,7 +95,7 @@ def test_a_node_without_the_label_has_what_the_device_plugin_falls_back_to(
 @pytest.mark.parametrize(
     "document", [None, "text", 3, {"kind": "Pod"}, {"kind": "List"}, [], [{"kind": "Pod"}], [3]]
 )
-def test_what_is_no_list_of_nodes_is_refused(document: object) -> None:
+def test_a_document_without_nodes_is_refused(document: object) -> None:
     with pytest.raises(errors.BadInput, match="kubectl get nodes -o json"):
         migrate_nodes.read(document, "nodes.json")
 

@@ -23,20 +23,20 @@ def test_the_page_shows_what_is_printed() -> None:
     shown = [line.removeprefix("    ") for line in page]
     lines = printed()
     for section in SECTIONS:
-        at = next(n for n, line in enumerate(lines) if line.startswith(section))
+        index = next(n for n, line in enumerate(lines) if line.startswith(section))
         (start,) = [n for n, line in enumerate(page) if line.startswith(f"    {section}")]
-        following = (n for n in range(at + 1, len(lines)) if lines[n][:1].isupper())
+        following = (n for n in range(index + 1, len(lines)) if lines[n][:1].isupper())
         sections = [n for n in following if lines[n].split()[0] != "CONFIGURATION"]
-        block = lines[at : sections[0]]
+        block = lines[index : sections[0]]
         while not block[-1]:
             block.pop()
         assert shown[start : start + len(block)] == block
 
 
-def test_what_the_page_of_hami_says_of_the_webhook_is_so() -> None:
+def test_the_hami_page_describes_the_webhook_correctly() -> None:
     limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"}
     pod = {"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}}
     removed = [
-        one["path"] for one in extended_resources.convert(pod).patch if one["op"] == "remove"
+        entry["path"] for entry in extended_resources.convert(pod).patch if entry["op"] == "remove"
     ]
     assert removed == ["/spec/containers/0/resources/limits/nvidia.com~1gpu"]

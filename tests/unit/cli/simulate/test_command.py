@@ -24,8 +24,8 @@ PODS_CSV = (
 )
 
 
-def simulate(*words: str, told: str | None = None) -> Result:
-    return RUN.invoke(app, ["simulate", *words], input=told)
+def simulate(*words: str, message: str | None = None) -> Result:
+    return RUN.invoke(app, ["simulate", *words], input=message)
 
 
 def written(folder: Path, name: str, text: str) -> str:
@@ -43,8 +43,8 @@ def a_pod(claim: str = "gpu", **entry: str) -> dict[str, Any]:
     }
 
 
-def a_claim(**asked: Any) -> dict[str, Any]:
-    claim = objects.a_claim("gpu", objects.a_request(**asked))
+def a_claim(**fields: Any) -> dict[str, Any]:
+    claim = objects.a_claim("gpu", objects.a_request(**fields))
     return {"kind": "ResourceClaim", "apiVersion": "resource.k8s.io/v1", **claim}
 
 
@@ -63,13 +63,13 @@ def test_programs_get_everything() -> None:
     assert yaml.safe_load(as_yaml.output) == json.loads(answer.output)
 
 
-def test_where_all_are_placed_the_exit_code_is_0(tmp_path: Path) -> None:
+def test_the_exit_code_is_0_when_all_pods_are_placed(tmp_path: Path) -> None:
     files = [written(tmp_path, "pod.json", json.dumps(a_pod())), "-f"]
-    answer = simulate("-f", *files, "-", "--cluster", CLUSTER, told=json.dumps(a_claim()))
+    answer = simulate("-f", *files, "-", "--cluster", CLUSTER, message=json.dumps(a_claim()))
     assert (answer.exit_code, "1 of 1 pod placed" in answer.output) == (0, True)
 
 
-def test_what_is_usually_asked_may_be_said(tmp_path: Path) -> None:
+def test_a_workload_mix_can_be_given(tmp_path: Path) -> None:
     shares = "workloads: [{face: mps, percent: 80}]"
     smaller = a_claim(deviceClassName="gpu-mps.ration.dev")
     path = written(tmp_path, "f.yaml", yaml.safe_dump_all([a_pod(), smaller]))
@@ -90,7 +90,7 @@ def test_what_is_usually_asked_may_be_said(tmp_path: Path) -> None:
         ("", "usual.yaml: is empty"),
     ],
 )
-def test_what_is_usual_and_cannot_be_read_exits_2_with_its_place(
+def test_an_unreadable_workload_mix_exits_2_with_its_field(
     tmp_path: Path, text: str, words: str
 ) -> None:
     usual = written(tmp_path, "usual.yaml", text)
@@ -102,8 +102,8 @@ def test_pods_that_share_a_claim_share_its_devices(tmp_path: Path) -> None:
     two = {**a_pod(), "metadata": {"name": "two"}}
     path = written(tmp_path, "f.yaml", yaml.safe_dump_all([a_pod(), two, a_claim()]))
     answer = simulate("-f", path, "--cluster", CLUSTER, "-o", "json")
-    one, other = json.loads(answer.output)["pods"]
-    assert (one["node"], len(one["devices"]), other["devices"]) == (other["node"], 1, [])
+    item, other = json.loads(answer.output)["pods"]
+    assert (item["node"], len(item["devices"]), other["devices"]) == (other["node"], 1, [])
     assert other["why"] == "Uses what its claims have already"
     assert answer.exit_code == 0
 
@@ -124,9 +124,9 @@ def test_a_template_that_is_not_there_is_named(tmp_path: Path) -> None:
     pod = a_pod(resourceClaimTemplateName="none")
     path = written(tmp_path, "f.yaml", yaml.safe_dump(pod))
     answer = simulate("-f", path, "--cluster", CLUSTER, "-o", "json")
-    (told,) = json.loads(answer.output)["pods"]
+    (reported,) = json.loads(answer.output)["pods"]
     assert answer.exit_code == 1
-    assert told["why"] == "waits for its claim: no ResourceClaimTemplate default/none"
+    assert reported["why"] == "waits for its claim: no ResourceClaimTemplate default/none"
 
 
 @pytest.mark.parametrize(
@@ -179,28 +179,28 @@ def test_pods_of_device_plugins_are_converted_where_that_is_asked(tmp_path: Path
     text = yaml.safe_dump({**job, "spec": {"parallelism": 2, "template": {"spec": spec}}})
     words = ["-f", written(tmp_path, "f.yaml", text), "--cluster", CLUSTER, "-o", "json"]
     left = json.loads(simulate(*words).output)
-    assert [one["state"] for one in left["pods"]] == ["left out", "left out"]
+    assert [pod["state"] for pod in left["pods"]] == ["left out", "left out"]
     assert left["notes"] == [
         "2 pods ask nvidia.com/gpu without a claim: left out, but for --convert"
     ]
     answer = simulate(*words, "--convert")
     assert answer.exit_code == 1
-    made = json.loads(answer.output)
-    assert [(one["state"], len(one["devices"])) for one in made["pods"]] == [
+    document = json.loads(answer.output)
+    assert [(pod["state"], len(pod["devices"])) for pod in document["pods"]] == [
         ("placed", 2),
         ("waits", 0),
     ]
-    assert made["notes"] == []
+    assert document["notes"] == []
 
 
-def test_what_no_webhook_would_convert_is_told_with_its_place(tmp_path: Path) -> None:
+def test_unconvertible_requests_are_reported_with_their_field(tmp_path: Path) -> None:
     spec = {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1.5"}}}]}
     pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "old"}, "spec": spec}
     path = written(tmp_path, "f.yaml", yaml.safe_dump(pod))
     answer = simulate("-f", path, "--cluster", CLUSTER, "--convert")
     assert answer.exit_code == 2
-    place = "Pod old: spec.containers[0].resources.limits[nvidia.com/gpu]: is 1.5"
-    assert place in answer.output
+    location = "Pod old: spec.containers[0].resources.limits[nvidia.com/gpu]: is 1.5"
+    assert location in answer.output
 
 
 def test_without_files_the_flag_is_named() -> None:
@@ -213,7 +213,7 @@ def test_an_unknown_policy_exits_2_with_those_there_are() -> None:
     assert (answer.exit_code, "'luck' is no policy; expected some of" in answer.output) == (2, True)
 
 
-def test_what_cannot_be_read_of_the_cluster_is_noted_and_the_rest_counts(tmp_path: Path) -> None:
+def test_unreadable_cluster_objects_are_noted_and_skipped(tmp_path: Path) -> None:
     bad = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "bad"}, "spec": []}
     (tmp_path / "a.yaml").write_text(Path(CLUSTER).read_text())
     (tmp_path / "b.json").write_text(json.dumps(bad))
@@ -237,7 +237,7 @@ def test_a_trace_is_replayed_on_its_own_nodes(tmp_path: Path) -> None:
     answer = simulate("-f", pods, "--cluster", nodes, "-o", "json")
     document = json.loads(answer.output)
     assert answer.exit_code == 1
-    assert [(one["name"], one["state"]) for one in document["pods"]] == [
+    assert [(pod["name"], pod["state"]) for pod in document["pods"]] == [
         ("p-0", "placed"),
         ("p-1", "waits"),
         ("p-2", "placed"),
@@ -249,12 +249,12 @@ def test_with_a_timeline_pods_come_and_go_and_wait(tmp_path: Path) -> None:
     pods, nodes = written(tmp_path, "p.csv", PODS_CSV), written(tmp_path, "n.csv", NODES_CSV)
     words = ["-f", pods, "--cluster", nodes, "--timeline"]
     document = json.loads(simulate(*words, "-o", "json").output)
-    assert [(one["placed"], one["left"], one["waited"]) for one in document["pods"]] == [
+    assert [(pod["placed"], pod["left"], pod["waited"]) for pod in document["pods"]] == [
         (0, 7200, 0),
         (7200, 14400, 3600),
         (3600, 3700, 0),
     ]
-    assert [(one["at"], one["percent"]) for one in document["course"]] == [
+    assert [(entry["at"], entry["percent"]) for entry in document["course"]] == [
         (0, 100),
         (3600, 100),
         (3700, 100),
@@ -310,7 +310,7 @@ def test_a_dump_of_a_dump_decides_alike_and_says_no_more(tmp_path: Path) -> None
     as_json = RUN.invoke(app, ["dump", "--cluster", CLUSTER, "-o", "json"])
     assert json.loads(as_json.output) == yaml.safe_load(answer.output)
     again = written(tmp_path, "again.yaml", answer.output)
-    both = [simulate("-f", PODS, "--cluster", one, "-o", "json") for one in (CLUSTER, again)]
+    both = [simulate("-f", PODS, "--cluster", name, "-o", "json") for name in (CLUSTER, again)]
     assert both[0].output == both[1].output
 
 
@@ -320,7 +320,7 @@ def test_a_dump_of_what_cannot_be_read_exits_2() -> None:
 
 
 def test_help_teaches_how_to_begin_and_what_is_not_looked_at() -> None:
-    told = " ".join(simulate("--help").output.split())
+    joined = " ".join(simulate("--help").output.split())
     for words in (
         "ration simulate -f pods.yaml",
         "ration dump > cluster.yaml",
@@ -329,4 +329,4 @@ def test_help_teaches_how_to_begin_and_what_is_not_looked_at() -> None:
         "Exit codes",
         "Nothing is written",
     ):
-        assert words in told
+        assert words in joined

@@ -15,7 +15,7 @@ def test_the_page_shows_what_is_printed(monkeypatch: pytest.MonkeyPatch, name: s
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "116")
     page = (ROOT / "docs" / "how-to" / f"{name}.md").read_text().replace(" \\\n", " ")
-    line = next(one for one in page.splitlines() if "--cluster examples/simulate" in one)
+    line = next(line for line in page.splitlines() if "--cluster examples/simulate" in line)
     printed = CliRunner().invoke(app, line.split()[1:]).output
-    shown = "".join(f"    {one.rstrip()}".rstrip() + "\n" for one in printed.splitlines())
+    shown = "".join(f"    {line.rstrip()}".rstrip() + "\n" for line in printed.splitlines())
     assert shown in page

@@ -41,55 +41,55 @@ def a_cluster() -> list[objects.Raw]:
 
 
 def test_every_kind_is_read_into_the_picture_that_the_controller_has() -> None:
-    found = dump.read(a_cluster())
-    assert not found.problems
-    view = cluster_state.build("gpu.ration.dev", found.caches)
+    result = dump.read(a_cluster())
+    assert not result.problems
+    view = cluster_state.build("gpu.ration.dev", result.caches)
     assert view.usage[ids.NodeName("node-a")].pod_count == 1
     assert view.used_devices(view.pools["gpu.ration.dev", "node-a"]) == {"gpu-0"}
     assert [*view.storage.claims] == ["default/data"]
     taints = view.pools["gpu.ration.dev", "node-a"].devices["gpu-7"].taints
-    assert "example.com/old" in {one.key for one in taints}
-    assert [*found.templates] == ["default/one-gpu"]
-    assert found.priorities == {"high": dump.Priority(7)}
+    assert "example.com/old" in {taint.key for taint in taints}
+    assert [*result.templates] == ["default/one-gpu"]
+    assert result.priorities == {"high": dump.Priority(7)}
 
 
 def test_a_list_is_read_as_its_items_with_or_without_their_kind() -> None:
     objs = a_cluster()
     apart = dump.read(objs)
     as_list = dump.read([{"kind": "List", "apiVersion": "v1", "items": objs}])
-    bare = [{k: v for k, v in one.items() if k not in {"kind", "apiVersion"}} for one in objs]
+    bare = [{k: v for k, v in obj.items() if k not in {"kind", "apiVersion"}} for obj in objs]
     listings = [
-        {"kind": f"{one['kind']}List", "apiVersion": one["apiVersion"], "items": [told]}
-        for one, told in zip(objs, bare, strict=True)
+        {"kind": f"{obj['kind']}List", "apiVersion": obj["apiVersion"], "items": [document]}
+        for obj, document in zip(objs, bare, strict=True)
     ]
     drawn = [
-        drawing.shown(cluster_state.build("gpu.ration.dev", found.caches))
-        for found in (apart, as_list, dump.read(listings))
+        drawing.shown(cluster_state.build("gpu.ration.dev", result.caches))
+        for result in (apart, as_list, dump.read(listings))
     ]
     assert drawn[0] == drawn[1] == drawn[2]
 
 
 def test_an_empty_list_holds_nothing() -> None:
-    found = dump.read([{"kind": "List", "apiVersion": "v1", "items": None}])
-    assert (found.problems, found.caches.nodes) == ((), {})
+    result = dump.read([{"kind": "List", "apiVersion": "v1", "items": None}])
+    assert (result.problems, result.caches.nodes) == ((), {})
 
 
 def test_kinds_that_decide_nothing_are_counted_and_left_out() -> None:
-    found = dump.read([{"kind": "Secret"}, {"kind": "Service"}, {"kind": "Secret"}])
-    assert (found.ignored, found.problems) == ({"Secret": 2, "Service": 1}, ())
+    result = dump.read([{"kind": "Secret"}, {"kind": "Service"}, {"kind": "Secret"}])
+    assert (result.ignored, result.problems) == ({"Secret": 2, "Service": 1}, ())
 
 
 def test_an_unreadable_object_is_reported_by_kind_name_and_field_and_skipped() -> None:
     bad = raw("Node", objects.a_node("node-b"))
     bad["status"]["allocatable"]["cpu"] = "many"
-    found = dump.read([bad, *a_cluster()])
-    assert [str(one) for one in found.problems] == [
+    result = dump.read([bad, *a_cluster()])
+    assert [str(problem) for problem in result.problems] == [
         (
             "Node node-b: status.allocatable.cpu: 'many' is not a quantity; "
             "expected such as 80Gi, 1500m or 1e3"
         )
     ]
-    assert [*found.caches.nodes] == ["node-a"]
+    assert [*result.caches.nodes] == ["node-a"]
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,13 @@ def test_an_unreadable_object_is_reported_by_kind_name_and_field_and_skipped() -
     ],
 )
 def test_a_malformed_object_is_a_problem_in_words(obj: Any, words: str) -> None:
-    found = dump.read([obj])
-    assert [str(one) for one in found.problems] == [words]
+    result = dump.read([obj])
+    assert [str(problem) for problem in result.problems] == [words]
 
 
-def test_of_an_object_that_is_there_twice_the_first_counts() -> None:
-    found = dump.read([raw("Node", objects.a_node()), raw("Node", objects.a_node(x=1))])
-    assert [str(one) for one in found.problems] == [
+def test_the_first_of_duplicate_objects_counts() -> None:
+    result = dump.read([raw("Node", objects.a_node()), raw("Node", objects.a_node(x=1))])
+    assert [str(problem) for problem in result.problems] == [
         "Node node-a: is there twice; the first one counts"
     ]
 
@@ -136,10 +136,10 @@ def test_objects_without_a_namespace_or_uid_get_those_that_their_names_give() ->
     def bare() -> objects.Raw:
         return raw("Pod", {"metadata": {"name": "p"}, "spec": {}})
 
-    one = dump.read([bare()]).caches.pods[ids.Key("default/p")]
+    pod = dump.read([bare()]).caches.pods[ids.Key("default/p")]
     again = dump.read([bare()]).caches.pods[ids.Key("default/p")]
     other = dump.read([bare()], namespace="team").caches.pods[ids.Key("team/p")]
-    assert one.uid == again.uid != other.uid
+    assert pod.uid == again.uid != other.uid
 
 
 WRONG: tuple[Any, ...] = (
@@ -161,27 +161,27 @@ WRONG: tuple[Any, ...] = (
 )
 
 
-@pytest.mark.parametrize("at", range(10))
-def test_no_value_in_no_field_ends_the_reading(at: int) -> None:
-    obj = a_cluster()[at]
+@pytest.mark.parametrize("index", range(10))
+def test_no_value_in_no_field_ends_the_reading(index: int) -> None:
+    obj = a_cluster()[index]
     for path in places(obj):
         for value in WRONG:
-            found = dump.read([replaced(obj, path, value), raw("Node", objects.a_node("last"))])
-            assert "last" in found.caches.nodes
+            result = dump.read([replaced(obj, path, value), raw("Node", objects.a_node("last"))])
+            assert "last" in result.caches.nodes
 
 
-def places(obj: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places(obj: Any, position: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     inner = obj.items() if isinstance(obj, dict) else enumerate(obj)
-    for key, one in inner:
-        yield (*at, key)
-        if isinstance(one, dict | list):
-            yield from places(one, (*at, key))
+    for key, entry in inner:
+        yield (*position, key)
+        if isinstance(entry, dict | list):
+            yield from places(entry, (*position, key))
 
 
 def replaced(obj: objects.Raw, path: tuple[Any, ...], value: Any) -> objects.Raw:
-    made: Any = copy.deepcopy(obj)
-    inner = made
+    copied: Any = copy.deepcopy(obj)
+    inner = copied
     for key in path[:-1]:
         inner = inner[key]
     inner[path[-1]] = value
-    return dict(made)
+    return dict(copied)

@@ -17,9 +17,9 @@ def workload(kind: str, version: str = "apps/v1", name: str = "web", **spec: Any
 
 
 def names_of(*documents: Any) -> list[str]:
-    found = manifests.read(documents)
-    assert not found.problems, [str(one) for one in found.problems]
-    return [one.pod.name for one in found.workloads]
+    result = manifests.read(documents)
+    assert not result.problems, [str(problem) for problem in result.problems]
+    return [workload_pod.pod.name for workload_pod in result.workloads]
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "Sandbox"])
@@ -70,9 +70,9 @@ def test_a_job_set_is_the_pods_of_all_its_jobs() -> None:
 def test_a_leader_worker_set_is_groups_of_a_leader_and_workers() -> None:
     gpu = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "eight"}]}
     group = {"size": 3, "leaderTemplate": a_template(), "workerTemplate": a_template(**gpu)}
-    one = workload("LeaderWorkerSet", "lws/v1", "llm", replicas=2, leaderWorkerTemplate=group)
-    found = manifests.read([one]).workloads
-    assert [(pod.pod.name, len(pod.templates)) for pod in found] == [
+    entry = workload("LeaderWorkerSet", "lws/v1", "llm", replicas=2, leaderWorkerTemplate=group)
+    workload_pods = manifests.read([entry]).workloads
+    assert [(pod.pod.name, len(pod.templates)) for pod in workload_pods] == [
         ("llm-0", 0),
         ("llm-0-1", 1),
         ("llm-0-2", 1),
@@ -81,7 +81,7 @@ def test_a_leader_worker_set_is_groups_of_a_leader_and_workers() -> None:
         ("llm-1-2", 1),
     ]
     del group["leaderTemplate"]
-    assert all(pod.templates == {"gpu": "eight"} for pod in manifests.read([one]).workloads)
+    assert all(pod.templates == {"gpu": "eight"} for pod in manifests.read([entry]).workloads)
 
 
 def test_a_pod_is_one_by_its_own_name_or_one_that_is_drawn() -> None:
@@ -100,22 +100,22 @@ def test_a_list_is_read_as_its_items_and_pods_keep_file_order() -> None:
 
 
 def test_a_daemon_set_is_left_out_with_a_note() -> None:
-    found = manifests.read([workload("DaemonSet", template=a_template())])
-    assert (found.workloads, found.notes) == (
+    result = manifests.read([workload("DaemonSet", template=a_template())])
+    assert (result.workloads, result.notes) == (
         (),
         ("DaemonSet web: has a pod on each node, left out",),
     )
 
 
-def test_what_has_nothing_to_do_with_gpus_is_left_out_with_a_note() -> None:
-    found = manifests.read([{"kind": "Service"}, {"kind": "Service"}, {"kind": "ConfigMap"}])
-    assert found.notes == (
+def test_objects_unrelated_to_gpus_are_skipped_with_a_note() -> None:
+    result = manifests.read([{"kind": "Service"}, {"kind": "Service"}, {"kind": "ConfigMap"}])
+    assert result.notes == (
         "2 Service: has no pod template, left out",
         "1 ConfigMap: has no pod template, left out",
     )
 
 
-def test_what_is_created_beside_pods_is_kept() -> None:
+def test_objects_created_beside_pods_are_kept() -> None:
     claim = {"kind": "ResourceClaim", "apiVersion": "resource.k8s.io/v1", **objects.a_claim()}
     assert [*manifests.read([claim]).others.caches.claims] == ["default/claim"]
 
@@ -124,16 +124,16 @@ def test_requests_that_are_not_told_are_the_limits() -> None:
     resources = {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}
     containers = [{"name": "main", "resources": resources}]
     job = workload("Deployment", template={"spec": {"containers": containers}})
-    (one,) = manifests.read([job]).workloads
-    assert one.pod.requests == {"cpu": 1000, "memory": 1 << 30}
+    (workload_pod,) = manifests.read([job]).workloads
+    assert workload_pod.pod.requests == {"cpu": 1000, "memory": 1 << 30}
 
 
 def test_namespaces_are_as_told_and_pods_of_two_may_share_a_name() -> None:
     job = workload("Job", "batch/v1", template=a_template())
     other = {**job, "metadata": {"name": "web", "namespace": "team"}}
-    found = manifests.read([job, other], namespace="mine").workloads
-    assert [one.pod.key for one in found] == ["mine/web-0", "team/web-0"]
-    assert len({one.pod.uid for one in found}) == 2
+    workload_pods = manifests.read([job, other], namespace="mine").workloads
+    assert [workload_pod.pod.key for workload_pod in workload_pods] == ["mine/web-0", "team/web-0"]
+    assert len({workload_pod.pod.uid for workload_pod in workload_pods}) == 2
 
 
 @pytest.mark.parametrize(
@@ -169,13 +169,15 @@ def test_namespaces_are_as_told_and_pods_of_two_may_share_a_name() -> None:
         ("kind", "object (without a name): is str; expected an API object"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_kind_name_and_field(obj: Any, words: str) -> None:
-    found = manifests.read([obj])
-    assert [str(one) for one in found.problems] == [words]
+def test_unreadable_objects_are_reported_with_kind_name_and_field(obj: Any, words: str) -> None:
+    result = manifests.read([obj])
+    assert [str(problem) for problem in result.problems] == [words]
 
 
 def test_two_pods_of_one_name_are_a_problem() -> None:
     pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, **a_template()}
-    found = manifests.read([pod, pod])
-    assert [str(one) for one in found.problems] == ["Pod default/p: makes a pod of a name twice"]
-    assert isinstance(found.others, dump.Dump)
+    result = manifests.read([pod, pod])
+    assert [str(problem) for problem in result.problems] == [
+        "Pod default/p: makes a pod of a name twice"
+    ]
+    assert isinstance(result.others, dump.Dump)

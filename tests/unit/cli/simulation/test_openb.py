@@ -34,8 +34,8 @@ def test_a_list_of_pods_is_read_with_its_times() -> None:
     assert whole.pod == openb.Pod(12000, 16384, 1, 1000, ())
     assert part.pod == openb.Pod(6000, 128, 1, 460, ("T4", "V100M16"))
     assert (alone.pod.gpus, alone.pod.milli, alone.pod.demand) == (0, 0, 0)
-    assert [one.created for one in (whole, part, alone)] == [0.0, 5.0, 7.0]
-    assert [one.duration_s for one in (whole, part, alone)] == [90.0, 100.0, 1.0]
+    assert [pod_row.created for pod_row in (whole, part, alone)] == [0.0, 5.0, 7.0]
+    assert [pod_row.duration_s for pod_row in (whole, part, alone)] == [90.0, 100.0, 1.0]
 
 
 def test_times_may_be_absent() -> None:
@@ -60,7 +60,7 @@ def test_times_may_be_absent() -> None:
         ("num_gpu", "gpus", "f line 1: has no column num_gpu; expected name,cpu_milli"),
     ],
 )
-def test_what_is_wrong_is_told_with_file_line_and_field(old: str, new: str, words: str) -> None:
+def test_errors_name_file_line_and_field(old: str, new: str, words: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         openb.read_pods(PODS.replace(old, new, 1), "f")
     assert str(caught.value).startswith(words)
@@ -74,19 +74,24 @@ def test_a_short_line_lacks_a_number() -> None:
 def test_every_gpu_is_published_whole_and_as_a_share_and_never_both_at_once() -> None:
     caches = openb.caches(openb.read_nodes(NODES, "f"))
     devices = [
-        device.name for one in caches.slices.values() for device in one.devices if "n-0" in one.name
+        device.name
+        for slice_ in caches.slices.values()
+        for device in slice_.devices
+        if "n-0" in slice_.name
     ]
     assert devices == ["gpu-0", "gpu-0-mps", "gpu-1", "gpu-1-mps"]
-    assert all(isinstance(one, slices.Slice) for one in caches.slices.values())
-    at = scheduler.SimulatedScheduler.from_caches(snapshots.DRIVER, caches, snapshots.DECIDING)
+    assert all(isinstance(slice_, slices.Slice) for slice_ in caches.slices.values())
+    simulated_scheduler = scheduler.SimulatedScheduler.from_caches(
+        snapshots.DRIVER, caches, snapshots.DECIDING
+    )
     maker = openb.Maker()
     shape = openb.Pod(1, 1, 1, 600, ("T4",))
     answers = []
     for number, pod in enumerate((shape, shape._replace(milli=1000), shape._replace(milli=400))):
         task = maker.task(f"p-{number}", pod)
-        at.add(task.claims)
-        answers.append(at.decide(task.pod))
-    assert [type(one) for one in answers] == [
+        simulated_scheduler.add(task.claims)
+        answers.append(simulated_scheduler.decide(task.pod))
+    assert [type(answer) for answer in answers] == [
         scheduler.BoundPod,
         allocator_types.Unschedulable,
         scheduler.BoundPod,
@@ -94,7 +99,7 @@ def test_every_gpu_is_published_whole_and_as_a_share_and_never_both_at_once() ->
 
 
 def test_a_trace_is_replayed_in_its_own_time() -> None:
-    at = scheduler.SimulatedScheduler.from_caches(
+    simulated_scheduler = scheduler.SimulatedScheduler.from_caches(
         snapshots.DRIVER,
         openb.caches(openb.read_nodes(NODES, "f")),
         snapshots.DECIDING,
@@ -102,10 +107,10 @@ def test_a_trace_is_replayed_in_its_own_time() -> None:
     )
     maker = openb.Maker()
     rows = openb.read_pods(PODS, "f")
-    tasks = [maker.task(one.name, one.pod, one.created or 0.0, one.duration_s) for one in rows]
-    report = replay.Replay(at).run(tasks)
-    assert [one.departed for one in report.fates] == [90.0, 105.0, 8.0]
-    assert [(one.at, one.used) for one in report.course] == [
+    tasks = [maker.task(row.name, row.pod, row.created or 0.0, row.duration_s) for row in rows]
+    report = replay.Replay(simulated_scheduler).run(tasks)
+    assert [fate.departed for fate in report.fates] == [90.0, 105.0, 8.0]
+    assert [(usage_sample.at, usage_sample.used) for usage_sample in report.course] == [
         (0.0, 1000),
         (5.0, 1460),
         (7.0, 1460),

@@ -59,15 +59,15 @@ def test_a_claim_keeps_who_has_what_and_nothing_its_driver_says() -> None:
     short = redaction.strip(raw)
     assert short is not None
     assert SECRET not in json.dumps(short)
-    (before,) = dump.read([{**raw, "status": status}]).caches.claims.values()
+    (previous,) = dump.read([{**raw, "status": status}]).caches.claims.values()
     (after,) = dump.read([short]).caches.claims.values()
-    assert after == before
+    assert after == previous
 
 
 def test_a_class_keeps_the_policies_it_orders() -> None:
-    found = objects.a_class()
-    found["metadata"]["annotations"] = {"a": SECRET, names.POLICIES_ANNOTATION: "spread"}
-    raw = {"kind": "DeviceClass", "apiVersion": "resource.k8s.io/v1", **found}
+    result = objects.a_class()
+    result["metadata"]["annotations"] = {"a": SECRET, names.POLICIES_ANNOTATION: "spread"}
+    raw = {"kind": "DeviceClass", "apiVersion": "resource.k8s.io/v1", **result}
     short = redaction.strip(raw)
     assert short is not None
     assert SECRET not in json.dumps(short)
@@ -77,19 +77,21 @@ def test_a_class_keeps_the_policies_it_orders() -> None:
 def test_the_picture_of_stripped_objects_is_that_of_the_whole_ones() -> None:
     node, labels = objects.a_node(unschedulable=True), {"a": "b"}
     node["metadata"] |= {"labels": labels, "annotations": {"a": SECRET}}
-    found = [
+    results = [
         {"kind": "Node", "apiVersion": "v1", **node},
         {"kind": "ResourceSlice", "apiVersion": "resource.k8s.io/v1", **objects.a_slice()},
         {"kind": "DeviceClass", "apiVersion": "resource.k8s.io/v1", **objects.a_class()},
         a_talkative_pod(),
     ]
-    short = [redaction.strip(one) for one in found]
+    short = [redaction.strip(result) for result in results]
     drawn = [
-        drawing.shown(cluster_state.build("gpu.ration.dev", dump.read(one).caches))
-        for one in (found, [one for one in short if one is not None])
+        drawing.shown(cluster_state.build("gpu.ration.dev", dump.read(item).caches))
+        for item in (results, [entry for entry in short if entry is not None])
     ]
     assert drawn[0] == drawn[1]
-    assert dump.read(one for one in short if one).caches.nodes == dump.read(found).caches.nodes
+    assert (
+        dump.read(entry for entry in short if entry).caches.nodes == dump.read(results).caches.nodes
+    )
 
 
 def test_kinds_that_decide_nothing_are_not_kept_at_all() -> None:

@@ -12,15 +12,15 @@ NONE_LEAVES = replay.ReplayRule(wait=False, leave=False)
 
 
 def test_a_pod_that_fits_nowhere_waits_until_one_leaves() -> None:
-    fates = run(a_desk({"node-a": 1}), a_task("one", lasts=10.0), a_task("two", at=4.0))
+    fates = run(a_desk({"node-a": 1}), a_task("one", lasts=10.0), a_task("two", time_s=4.0))
     assert (fates["one"].placed, fates["one"].departed, fates["one"].waited) == (0.0, 10.0, 0.0)
     assert (fates["two"].placed, fates["two"].waited, fates["two"].departed) == (10.0, 6.0, None)
 
 
-def test_those_that_wait_are_tried_in_the_order_in_which_they_came() -> None:
-    tasks = [a_task(name, at=at, lasts=10.0) for at, name in enumerate(("a", "c", "b"))]
-    for told in (tasks, tasks[::-1]):
-        fates = run(a_desk({"node-a": 1}), *told)
+def test_pending_pods_are_tried_in_order_of_arrival() -> None:
+    tasks = [a_task(name, time_s=index, lasts=10.0) for index, name in enumerate(("a", "c", "b"))]
+    for reported in (tasks, tasks[::-1]):
+        fates = run(a_desk({"node-a": 1}), *reported)
         assert [fates[name].placed for name in ("a", "c", "b")] == [0.0, 10.0, 20.0]
 
 
@@ -28,8 +28,8 @@ def test_the_most_important_goes_first_whenever_it_came() -> None:
     fates = run(
         a_desk({"node-a": 1}),
         a_task("first", lasts=10.0),
-        a_task("second", at=1.0, lasts=10.0),
-        a_task("urgent", at=2.0, lasts=10.0, priority=5),
+        a_task("second", time_s=1.0, lasts=10.0),
+        a_task("urgent", time_s=2.0, lasts=10.0, priority=5),
     )
     assert (fates["urgent"].placed, fates["second"].placed) == (10.0, 20.0)
 
@@ -39,13 +39,13 @@ def test_a_small_one_goes_past_a_large_one_that_does_not_fit() -> None:
         a_desk({"node-a": 2}),
         a_task("one", lasts=10.0),
         a_task("two", lasts=20.0),
-        a_task("large", 2, at=1.0, lasts=5.0),
-        a_task("small", at=2.0, lasts=3.0),
+        a_task("large", 2, time_s=1.0, lasts=5.0),
+        a_task("small", time_s=2.0, lasts=3.0),
     )
     assert (fates["small"].placed, fates["large"].placed) == (10.0, 20.0)
 
 
-def test_one_that_never_fits_is_told_why() -> None:
+def test_an_infeasible_pod_is_reported_with_the_reason() -> None:
     fates = run(a_desk({"node-a": 1}), a_task("huge", 4), a_task("one", lasts=1.0))
     assert isinstance(fates["huge"].answer, allocator_types.Unschedulable)
     assert (fates["huge"].placed, fates["huge"].waited, node_of(fates["one"])) == (
@@ -57,7 +57,9 @@ def test_one_that_never_fits_is_told_why() -> None:
 
 def test_with_no_waiting_what_does_not_fit_at_once_is_never_placed() -> None:
     rule = replay.ReplayRule(wait=False)
-    fates = run(a_desk({"node-a": 1}), a_task("one", lasts=5.0), a_task("two", at=1.0), rule=rule)
+    fates = run(
+        a_desk({"node-a": 1}), a_task("one", lasts=5.0), a_task("two", time_s=1.0), rule=rule
+    )
     assert (fates["one"].departed, fates["two"].placed) == (5.0, None)
 
 
@@ -65,14 +67,14 @@ def test_with_no_leaving_nothing_ends_however_long_it_lasts() -> None:
     fates = run(
         a_desk({"node-a": 1}),
         a_task("one", lasts=5.0),
-        a_task("two", at=9.0),
+        a_task("two", time_s=9.0),
         rule=replay.ReplayRule(wait=True, leave=False),
     )
     assert (fates["one"].departed, fates["two"].placed) == (None, None)
 
 
 def test_devices_freed_at_a_time_go_to_pending_pods_before_arriving_ones() -> None:
-    tasks = a_task("one", lasts=10.0), a_task("waits", at=1.0), a_task("comes", at=10.0)
+    tasks = a_task("one", lasts=10.0), a_task("waits", time_s=1.0), a_task("comes", time_s=10.0)
     fates = run(a_desk({"node-a": 1}), *tasks)
     assert (fates["waits"].placed, fates["comes"].placed) == (10.0, None)
     alone = run(a_desk({"node-a": 1}), tasks[0], tasks[2])
@@ -81,11 +83,11 @@ def test_devices_freed_at_a_time_go_to_pending_pods_before_arriving_ones() -> No
 
 def test_a_pod_that_lasts_no_time_comes_and_goes() -> None:
     fates = run(a_desk({"node-a": 1}), a_task("one", lasts=0.0), a_task("two", lasts=0.0))
-    assert [(one.placed, one.departed) for one in fates.values()] == [(0.0, 0.0), (0.0, 0.0)]
+    assert [(fate.placed, fate.departed) for fate in fates.values()] == [(0.0, 0.0), (0.0, 0.0)]
 
 
 def test_the_course_tells_what_is_in_use_at_each_moment() -> None:
-    tasks = a_task("a", 2, lasts=10.0), a_task("b", at=5.0, lasts=10.0), a_task("c", at=6.0)
+    tasks = a_task("a", 2, lasts=10.0), a_task("b", time_s=5.0, lasts=10.0), a_task("c", time_s=6.0)
     report = replay.Replay(a_desk({"node-a": 2})).run(tasks)
     full = gpu_usage.FULL
     assert report.course == (
@@ -105,14 +107,14 @@ def test_the_course_tells_what_is_in_use_at_each_moment() -> None:
 
 
 def test_the_mean_is_over_the_time_and_not_over_the_moments() -> None:
-    tasks = a_task("a", lasts=1.0), a_task("b", at=99.0, lasts=1.0)
+    tasks = a_task("a", lasts=1.0), a_task("b", time_s=99.0, lasts=1.0)
     report = replay.Replay(a_desk({"node-a": 1})).run(tasks)
     assert report.mean == pytest.approx(gpu_usage.FULL * 2 / 100)
 
 
-def test_what_was_in_use_before_counts() -> None:
-    at = a_desk({"node-a": 2}, snapshots.holding("old", "node-a", "gpu-0"))
-    report = replay.Replay(at).run([a_task("one")])
+def test_devices_in_use_at_the_start_count() -> None:
+    simulated_scheduler = a_desk({"node-a": 2}, snapshots.holding("old", "node-a", "gpu-0"))
+    report = replay.Replay(simulated_scheduler).run([a_task("one")])
     assert (report.before, report.used) == (gpu_usage.FULL, 2 * gpu_usage.FULL)
 
 
@@ -122,13 +124,13 @@ def test_without_tasks_nothing_happens() -> None:
 
 
 def test_a_claim_that_two_tasks_share_is_counted_once_and_free_with_the_last() -> None:
-    at = a_desk({"node-a": 1}, objects.claim("both"))
+    simulated_scheduler = a_desk({"node-a": 1}, objects.claim("both"))
     tasks = [
         replay.Task(objects.pod("one", "both"), (), 0.0, 10.0),
         replay.Task(objects.pod("two", "both"), (), 1.0, 20.0),
     ]
-    report = replay.Replay(at).run(tasks)
-    assert [one.used for one in report.course] == [
+    report = replay.Replay(simulated_scheduler).run(tasks)
+    assert [usage_sample.used for usage_sample in report.course] == [
         gpu_usage.FULL,
         gpu_usage.FULL,
         gpu_usage.FULL,
@@ -136,23 +138,26 @@ def test_a_claim_that_two_tasks_share_is_counted_once_and_free_with_the_last() -
     ]
 
 
-def test_what_asks_no_device_is_left_out_and_does_not_wait() -> None:
+def test_pods_without_devices_are_skipped() -> None:
     fates = run(a_desk({"node-a": 1}), a_pod_alone("one"), a_task("two"))
     assert isinstance(fates["one"].answer, scheduler.Skipped)
     assert (fates["one"].placed, fates["two"].placed) == (None, 0.0)
 
 
 def test_after_all_have_left_the_picture_is_as_it_was() -> None:
-    at = a_desk({"node-a": 2, "node-b": 1})
-    before = drawing.shown(at.view)
-    run(at, *(a_task(f"t-{n}", 1 + n % 2, at=n / 2, lasts=3.0) for n in range(12)))
-    assert drawing.shown(at.view) == before
+    simulated_scheduler = a_desk({"node-a": 2, "node-b": 1})
+    previous = drawing.shown(simulated_scheduler.view)
+    run(
+        simulated_scheduler,
+        *(a_task(f"t-{n}", 1 + n % 2, time_s=n / 2, lasts=3.0) for n in range(12)),
+    )
+    assert drawing.shown(simulated_scheduler.view) == previous
 
 
 def test_progress_is_told_of_every_task() -> None:
-    told: list[tuple[int, int]] = []
-    at = a_desk({"node-a": 1})
-    replay.Replay(at, NONE_LEAVES, lambda done, of: told.append((done, of))).run(
-        [a_task("one"), a_task("two")]
-    )
-    assert told == [(1, 2), (2, 2)]
+    reported: list[tuple[int, int]] = []
+    simulated_scheduler = a_desk({"node-a": 1})
+    replay.Replay(
+        simulated_scheduler, NONE_LEAVES, lambda done, total: reported.append((done, total))
+    ).run([a_task("one"), a_task("two")])
+    assert reported == [(1, 2), (2, 2)]

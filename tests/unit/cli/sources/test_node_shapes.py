@@ -18,8 +18,8 @@ def a_map(name: str, **data: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **data}
 
 
-def document(*found: dict[str, Any]) -> dict[str, Any]:
-    text = yaml.safe_dump({"kind": "NodeShapes", "shapes": [*found]})
+def document(*results: dict[str, Any]) -> dict[str, Any]:
+    text = yaml.safe_dump({"kind": "NodeShapes", "shapes": [*results]})
     return a_map(
         node_shapes.NAMES[0], data={"README": "of NodeShapes: see below", "any.yaml": text}
     )
@@ -29,9 +29,9 @@ def seen(text: str, key: str = "h100-8.json.gz") -> dict[str, Any]:
     return a_map(node_shapes.NAMES[1], binaryData={key: text})
 
 
-def read(*found: dict[str, Any]) -> tuple[shape_status.ShapeStatus | None, list[str]]:
+def read(*results: dict[str, Any]) -> tuple[shape_status.ShapeStatus | None, list[str]]:
     problems: list[str] = []
-    return node_shapes.parse_documents(found, names.DRIVER, problems), problems
+    return node_shapes.parse_documents(results, names.DRIVER, problems), problems
 
 
 def test_without_a_document_there_is_none() -> None:
@@ -39,34 +39,37 @@ def test_without_a_document_there_is_none() -> None:
 
 
 def test_the_document_is_known_by_its_kind_and_asks_in_its_namespace() -> None:
-    found, problems = read(document(shapes.document("h100-8")))
-    assert found is not None
-    assert (found.namespace, [one.name for one in found.templates]) == ("ration-system", ["h100-8"])
-    assert found.measured == frozenset()
+    status, problems = read(document(shapes.document("h100-8")))
+    assert status is not None
+    assert (status.namespace, [template.name for template in status.templates]) == (
+        "ration-system",
+        ["h100-8"],
+    )
+    assert status.measured == frozenset()
     assert problems == []
 
 
-def test_what_was_learned_counts_for_more() -> None:
+def test_observed_shapes_override_the_document() -> None:
     past = base64.b64encode(
         observed_shapes.encode(observed_shapes.ObservedShape(startup_s=(90.0, 80.0)))
     ).decode()
-    found, problems = read(document(shapes.document("h100-8")), seen(past))
-    assert found is not None
-    assert (found.measured, found.templates[0].startup_s) == (frozenset({"h100-8"}), 90.0)
+    status, problems = read(document(shapes.document("h100-8")), seen(past))
+    assert status is not None
+    assert (status.measured, status.templates[0].startup_s) == (frozenset({"h100-8"}), 90.0)
     assert problems == []
 
 
 @pytest.mark.parametrize("text", ["no base64", base64.b64encode(b"no gzip").decode(), ""])
-def test_what_cannot_be_read_is_named_and_the_document_holds(text: str) -> None:
-    found, (problem,) = read(document(shapes.document("h100-8")), seen(text))
-    assert found is not None
-    assert found.measured == frozenset()
+def test_unreadable_observed_shapes_are_named_and_the_document_counts(text: str) -> None:
+    status, (problem,) = read(document(shapes.document("h100-8")), seen(text))
+    assert status is not None
+    assert status.measured == frozenset()
     assert "h100-8" in problem
 
 
 def test_a_document_that_is_wrong_is_named_with_the_field() -> None:
-    found, (problem,) = read(document(shapes.document("h100-8", gpus=0)))
-    assert found is None
+    status, (problem,) = read(document(shapes.document("h100-8", gpus=0)))
+    assert status is None
     assert "any.yaml" in problem
     assert "gpus" in problem
 

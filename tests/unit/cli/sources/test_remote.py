@@ -14,30 +14,32 @@ from tests.support.scenarios import fleets
 HERE = fleets.a_reading(fleets.on_demand())
 Report = Callable[[remote.Remote | catalog.Reports], object]
 REPORTS: dict[str, Report] = {
-    "fleet": lambda of: of.fleet(),
-    "nodes": lambda of: of.nodes(),
-    "nodes that are meant": lambda of: of.nodes(node_filter=selection.NodeFilter(mode="mig")),
-    "a node": lambda of: of.node("gpu-1"),
-    "no node": lambda of: of.node("nowhere"),
-    "claims": lambda of: of.claims(),
-    "claims of a namespace": lambda of: of.claims("batch"),
-    "a claim": lambda of: of.claim("nlp/serve"),
-    "no claim": lambda of: of.claim("nlp/nothing"),
-    "pods": lambda of: of.pods(),
-    "a pod": lambda of: of.pod("nlp/big"),
-    "who waits": lambda of: of.waiting(),
-    "queues": lambda of: of.queues(),
-    "shapes": lambda of: of.shapes(),
-    "reservations": lambda of: of.reservations(),
+    "fleet": lambda source: source.fleet(),
+    "nodes": lambda source: source.nodes(),
+    "nodes that are meant": lambda source: source.nodes(
+        node_filter=selection.NodeFilter(mode="mig")
+    ),
+    "a node": lambda source: source.node("gpu-1"),
+    "no node": lambda source: source.node("nowhere"),
+    "claims": lambda source: source.claims(),
+    "claims of a namespace": lambda source: source.claims("batch"),
+    "a claim": lambda source: source.claim("nlp/serve"),
+    "no claim": lambda source: source.claim("nlp/nothing"),
+    "pods": lambda source: source.pods(),
+    "a pod": lambda source: source.pod("nlp/big"),
+    "who waits": lambda source: source.waiting(),
+    "queues": lambda source: source.queues(),
+    "shapes": lambda source: source.shapes(),
+    "reservations": lambda source: source.reservations(),
 }
 
 
 @pytest.fixture(scope="module")
-def there() -> remote.Remote:
-    asked = web_page.an_application(web_page.Fixed(HERE)).test_client()
+def remote_source() -> remote.Remote:
+    client = web_page.an_application(web_page.Fixed(HERE)).test_client()
 
     def get(path: str) -> tuple[int, bytes]:
-        answer = asked.get(path)
+        answer = client.get(path)
         return answer.status_code, answer.data
 
     return remote.Remote(get)
@@ -45,9 +47,9 @@ def there() -> remote.Remote:
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_a_controller_answers_what_would_be_worked_out_here(
-    name: str, there: remote.Remote
+    name: str, remote_source: remote.Remote
 ) -> None:
-    assert REPORTS[name](there) == REPORTS[name](HERE)
+    assert REPORTS[name](remote_source) == REPORTS[name](HERE)
 
 
 def answering(code: int, body: bytes) -> remote.Remote:
@@ -55,7 +57,7 @@ def answering(code: int, body: bytes) -> remote.Remote:
 
 
 def test_a_long_list_is_read_part_by_part() -> None:
-    asked: list[str] = []
+    requested: list[str] = []
     parts = [
         model.Claims(
             total=2, next="a/b", items=(model.Claim(namespace="a", name="b", state="pending"),)
@@ -64,20 +66,20 @@ def test_a_long_list_is_read_part_by_part() -> None:
     ]
 
     def get(path: str) -> tuple[int, bytes]:
-        asked.append(path)
-        return 200, parts[len(asked) - 1].model_dump_json(by_alias=True).encode()
+        requested.append(path)
+        return 200, parts[len(requested) - 1].model_dump_json(by_alias=True).encode()
 
-    found = remote.Remote(get).claims()
-    assert [one.name for one in found.items] == ["b", "c"]
-    assert "continue=a%2Fb" in asked[1]
+    claims = remote.Remote(get).claims()
+    assert [item.name for item in claims.items] == ["b", "c"]
+    assert "continue=a%2Fb" in requested[1]
 
 
 def test_fields_of_a_newer_controller_are_passed_over() -> None:
-    told = {**HERE.fleet().model_dump(mode="json", by_alias=True), "invented": 1}
-    assert answering(200, json.dumps(told).encode()).fleet() == HERE.fleet()
+    document = {**HERE.fleet().model_dump(mode="json", by_alias=True), "invented": 1}
+    assert answering(200, json.dumps(document).encode()).fleet() == HERE.fleet()
 
 
-def test_what_is_no_document_is_told_as_another_version() -> None:
+def test_an_unknown_document_is_reported_as_another_version() -> None:
     with pytest.raises(errors.ServerError, match="another version"):
         answering(200, b"<html>").fleet()
 

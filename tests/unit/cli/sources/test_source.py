@@ -60,8 +60,8 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def text_of(answer: output.Answer, *, wide: bool = False) -> str:
     return "".join(
-        f"{one}\n" if isinstance(one, str) else output.text_of(one, wide=wide)
-        for one in answer.parts
+        f"{part}\n" if isinstance(part, str) else output.text_of(part, wide=wide)
+        for part in answer.parts
     )
 
 
@@ -106,10 +106,10 @@ def test_every_command_prints_the_form_that_is_asked(command: str, dump: str) ->
 
 @pytest.mark.parametrize("command", [*FORMS, "explain node gpu-1"])
 def test_help_has_an_example(command: str) -> None:
-    words = [one for one in command.split() if "/" not in one and one not in {"-A", "gpu-1"}]
-    told = RUN.invoke(app, [*words, "--help"]).output
-    assert f"ration {' '.join(words)}" in told
-    assert "Exit codes:" in told
+    words = [word for word in command.split() if "/" not in word and word not in {"-A", "gpu-1"}]
+    message = RUN.invoke(app, [*words, "--help"]).output
+    assert f"ration {' '.join(words)}" in message
+    assert "Exit codes:" in message
 
 
 REFUSED = {
@@ -126,7 +126,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("command", REFUSED)
-def test_what_is_unknown_or_wrong_ends_with_a_line_and_2(command: str, dump: str) -> None:
+def test_unknown_or_invalid_options_exit_2_with_one_line(command: str, dump: str) -> None:
     code, words = REFUSED[command]
     answer = RUN.invoke(app, [*command.split(), "--cluster", dump])
     assert answer.exit_code == code
@@ -179,7 +179,7 @@ def test_a_kubeconfig_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert len(answer.stderr.splitlines()) == 1
 
 
-def test_what_needs_less_than_half_of_what_it_has_is_told_what_would_do() -> None:
+def test_a_pod_that_uses_less_than_half_gets_a_suggestion() -> None:
     gib = 1 << 30
     assert idle.suggest_memory(40 * gib, 6 * gib) == 8 * gib
     assert idle.suggest_memory(40 * gib, 20 * gib) == 0
@@ -187,13 +187,13 @@ def test_what_needs_less_than_half_of_what_it_has_is_told_what_would_do() -> Non
 
 
 def test_why_a_kind_of_node_rests_is_said_at_length() -> None:
-    known = DEMAND.cluster.objects
-    assert known.shapes is not None
-    rests = dataclasses.replace(known.shapes, paused={"h100-1": "is left alone for a while"})
-    found = catalog.Reports(
-        read_model.ClusterModel(dataclasses.replace(known, shapes=rests)), fleets.AT
+    objects = DEMAND.cluster.objects
+    assert objects.shapes is not None
+    rests = dataclasses.replace(objects.shapes, paused={"h100-1": "is left alone for a while"})
+    reports = catalog.Reports(
+        read_model.ClusterModel(dataclasses.replace(objects, shapes=rests)), fleets.AT
     )
-    shown = text_of(nodes.build_answer(found), wide=True).splitlines()
+    shown = text_of(nodes.build_answer(reports), wide=True).splitlines()
     assert shown[2].split()[0] == "h100-1"
     assert shown[2].endswith("is left alone for a while")
     assert " yes " in shown[2]

@@ -25,8 +25,8 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
-def validate(*flags: str, given: str = "") -> Result:
-    return CliRunner().invoke(app, ["validate", *flags], input=given)
+def validate(*flags: str, text: str = "") -> Result:
+    return CliRunner().invoke(app, ["validate", *flags], input=text)
 
 
 def test_each_problem_names_file_object_field_and_what_was_expected() -> None:
@@ -36,7 +36,7 @@ def test_each_problem_names_file_object_field_and_what_was_expected() -> None:
     golden.same("validate.json", validate("-f", "validate/wrong.yaml", "-o", "json").output)
 
 
-def test_what_is_right_is_counted_and_nothing_is_said() -> None:
+def test_valid_objects_are_only_counted() -> None:
     answer = validate("-f", "validate/good.yaml")
     assert answer.exit_code == 0
     assert answer.output == "6 checked, 1 with nothing of ours: 0 wrong\n"
@@ -45,15 +45,17 @@ def test_what_is_right_is_counted_and_nothing_is_said() -> None:
 def test_folders_and_standard_input_are_read() -> None:
     assert validate("-f", "validate").exit_code == 1
     text = (golden.FOLDER / "validate" / "good.yaml").read_text()
-    assert validate("-f", "-", given=text).exit_code == 0
+    assert validate("-f", "-", text=text).exit_code == 0
     listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Pod"}]})
-    answer = validate("-f", "-", "-o", "json", given=listed)
-    assert [one["file"] for one in json.loads(answer.output)["problems"]] == ["standard input"]
+    answer = validate("-f", "-", "-o", "json", text=listed)
+    assert [problem["file"] for problem in json.loads(answer.output)["problems"]] == [
+        "standard input"
+    ]
 
 
-def test_what_cannot_be_read_is_one_line() -> None:
-    for flags, given in ((("-f", "nowhere"), ""), (("-f", "-"), "a: [")):
-        answer = validate(*flags, given=given)
+def test_an_unreadable_file_is_one_line() -> None:
+    for flags, text in ((("-f", "nowhere"), ""), (("-f", "-"), "a: [")):
+        answer = validate(*flags, text=text)
         assert (answer.exit_code, answer.output.count("\n")) == (2, 1)
 
 
@@ -64,7 +66,7 @@ def test_a_class_of_the_files_says_what_it_selects() -> None:
     dra = {"apiVersion": "resource.k8s.io/v1"}
     documents = [{**dra, "kind": "DeviceClass", **mine}, {**dra, "kind": "ResourceClaim", **claim}]
     (problem,) = validate_checks.check_sources(
-        [validate_checks.Source("f", one) for one in documents]
+        [validate_checks.Source("f", document) for document in documents]
     ).problems
     assert problem.object == "ResourceClaim default/c"
     assert "request gpu got a device for MigDeviceConfig" in problem.message
@@ -76,9 +78,13 @@ def test_the_examples_have_nothing_wrong(folder: Path) -> None:
 
 
 def test_the_classes_that_are_taken_for_granted_are_the_charts() -> None:
-    found = [one for one in yaml.safe_load_all(CHART.read_text()) if one]
-    installed = [device_classes.parse(one) for one in found if one["kind"] == "DeviceClass"]
-    assert {one.name: one for one in installed} == standard_classes.device_classes(names.DRIVER)
+    results = [entry for entry in yaml.safe_load_all(CHART.read_text()) if entry]
+    installed = [
+        device_classes.parse(result) for result in results if result["kind"] == "DeviceClass"
+    ]
+    assert {
+        device_class.name: device_class for device_class in installed
+    } == standard_classes.device_classes(names.DRIVER)
 
 
 def _of(attribute: str) -> str:

@@ -14,9 +14,9 @@ from tests.support.builders import objects
 GIB = 1 << 30
 
 
-def of_fleet(*found: slices.Slice, held: tuple[claims.Claim, ...] = ()) -> Any:
-    known = snapshots.caches(found_slices=found, found_claims=held)
-    objects_of = local.build_objects(names.DRIVER, known, (), ())
+def of_fleet(*results: slices.Slice, held: tuple[claims.Claim, ...] = ()) -> Any:
+    cached_objects = snapshots.caches(found_slices=results, found_claims=held)
+    objects_of = local.build_objects(names.DRIVER, cached_objects, (), ())
     return fleet.figures(reports.node_documents(read_model.ClusterModel(objects_of)))
 
 
@@ -29,10 +29,10 @@ def a_node_of_gpus(**more: Any) -> slices.Slice:
     devices = []
     for number in range(4):
         name = f"gpu-0000-0{number}-00-0"
-        kept = {"taints": [], **more}
-        devices.append(objects.a_device(name, **kept))
-        devices.append(objects.a_share_device(f"{name}-mps", names.SHARING_MPS, **kept))
-        devices.append(objects.a_share_device(f"{name}-ts", **kept))
+        retained = {"taints": [], **more}
+        devices.append(objects.a_device(name, **retained))
+        devices.append(objects.a_share_device(f"{name}-mps", names.SHARING_MPS, **retained))
+        devices.append(objects.a_share_device(f"{name}-ts", **retained))
     return objects.a_parsed_slice("node-a", devices)
 
 
@@ -44,12 +44,12 @@ def a_share(gpu: int, gib: int, name: str) -> claims.Claim:
 def test_fragmented_is_the_free_memory_of_gpus_that_cannot_be_given_whole() -> None:
     whole = snapshots.holding("whole", "node-a", "gpu-0000-03-00-0")
     held = (a_share(0, 20, "one"), a_share(0, 20, "two"), a_share(1, 40, "three"), whole)
-    found = of_fleet(a_node_of_gpus(), held=held)
-    assert modes(found) == {"free": 1, "mps": 2, "whole": 1}
-    (free,) = found[fleet.MEMORY_FREE.name].values()
+    result = of_fleet(a_node_of_gpus(), held=held)
+    assert modes(result) == {"free": 1, "mps": 2, "whole": 1}
+    (free,) = result[fleet.MEMORY_FREE.name].values()
     assert free == (40 + 40 + 80) * GIB
-    assert [*found[fleet.FRAGMENTATION.name].values()] == [0.5]
-    assert [*found[fleet.MEMORY.name].values()] == [320 * GIB]
+    assert [*result[fleet.FRAGMENTATION.name].values()] == [0.5]
+    assert [*result[fleet.MEMORY.name].values()] == [320 * GIB]
 
 
 def test_a_fleet_without_free_memory_is_not_fragmented() -> None:
@@ -59,25 +59,25 @@ def test_a_fleet_without_free_memory_is_not_fragmented() -> None:
     assert [*of_fleet(a_node_of_gpus(), held=held)[fleet.FRAGMENTATION.name].values()] == [0]
 
 
-def test_what_is_given_out_more_than_once_leaves_no_less_than_nothing() -> None:
+def test_free_amounts_are_never_negative_with_overcommitted_devices() -> None:
     held = tuple(a_share(0, 60, f"c{number}") for number in range(2))
-    found = of_fleet(a_node_of_gpus(), held=held)
-    assert [*found[fleet.MEMORY_FREE.name].values()] == [240 * GIB]
+    result = of_fleet(a_node_of_gpus(), held=held)
+    assert [*result[fleet.MEMORY_FREE.name].values()] == [240 * GIB]
 
 
 def test_a_tainted_gpu_that_nobody_has_is_neither_free_nor_its_memory() -> None:
     ill = {"key": names.TAINT_XID, "value": "79", "effect": "NoExecute"}
-    found = of_fleet(a_node_of_gpus(taints=[ill]))
-    assert modes(found) == {"tainted": 4}
-    assert [*found[fleet.MEMORY_FREE.name].values()] == [0]
+    result = of_fleet(a_node_of_gpus(taints=[ill]))
+    assert modes(result) == {"tainted": 4}
+    assert [*result[fleet.MEMORY_FREE.name].values()] == [0]
 
 
 def test_a_cordoned_gpu_is_told_apart_from_an_ill_one() -> None:
     cordoned = {"key": names.CORDONED_TAINT, "value": "", "effect": "NoSchedule"}
     ill = {"key": names.TAINT_XID, "value": "79", "effect": "NoExecute"}
-    found = of_fleet(a_node_of_gpus(taints=[cordoned]))
-    assert modes(found) == {"cordoned": 4}
-    assert [*found[fleet.MEMORY_FREE.name].values()] == [0]
+    result = of_fleet(a_node_of_gpus(taints=[cordoned]))
+    assert modes(result) == {"cordoned": 4}
+    assert [*result[fleet.MEMORY_FREE.name].values()] == [0]
     assert modes(of_fleet(a_node_of_gpus(taints=[cordoned, ill]))) == {"tainted": 4}
 
 
@@ -86,7 +86,7 @@ def test_a_taint_that_says_who_allocates_taints_no_gpu() -> None:
     assert modes(of_fleet(a_node_of_gpus(taints=[ours]))) == {"free": 4}
 
 
-def test_of_a_pool_the_newest_generation_counts() -> None:
+def test_the_newest_generation_of_a_pool_counts() -> None:
     new = a_node_of_gpus()
     old = dataclasses.replace(new, name="old", generation=new.generation - 1)
     assert modes(of_fleet(old, new)) == {"free": 4}
@@ -96,16 +96,16 @@ def test_a_gpu_in_parts_has_the_memory_of_all_its_slices() -> None:
     gpu = "gpu-0000-00-00-0"
     parts = [
         objects.with_values(
-            objects.drawing(f"{gpu}-mig-1g10gb-{at}", gpu, **{f"memory-slice-{at}": "1"}),
+            objects.drawing(f"{gpu}-mig-1g10gb-{index}", gpu, **{f"memory-slice-{index}": "1"}),
             type=names.TYPE_MIG,
         )
         | {"capacity": {"memory": {"value": "10Gi"}}}
-        for at in range(8)
+        for index in range(8)
     ]
-    sets = {gpu: {f"memory-slice-{at}": "1" for at in range(8)}}
-    published = [slices.parse(one) for one in objects.counting(sets, parts)]
+    sets = {gpu: {f"memory-slice-{index}": "1" for index in range(8)}}
+    published = [slices.parse(entry) for entry in objects.counting(sets, parts)]
     held = snapshots.holding("part", "node-a", f"{gpu}-mig-1g10gb-3")
-    found = of_fleet(*published, held=(held,))
-    assert modes(found) == {"mig": 1}
-    assert [*found[fleet.MEMORY.name].values()] == [80 * GIB]
-    assert [*found[fleet.MEMORY_FREE.name].values()] == [70 * GIB]
+    result = of_fleet(*published, held=(held,))
+    assert modes(result) == {"mig": 1}
+    assert [*result[fleet.MEMORY.name].values()] == [80 * GIB]
+    assert [*result[fleet.MEMORY_FREE.name].values()] == [70 * GIB]

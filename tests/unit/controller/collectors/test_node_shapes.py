@@ -11,14 +11,14 @@ def test_a_shape_reports_its_existing_nodes_requested_nodes_and_their_age() -> N
         model.Coming(wanted_for="pod/a/b", since="2026-11-22T11:59:00Z"),
         model.Coming(wanted_for="pod/a/c", since="2026-11-22T11:58:00Z"),
     )
-    found = node_shapes.figures(
+    figures = node_shapes.figures(
         [
             model.Shape(name="h100-8", nodes=3, coming=coming),
             model.Shape(name="h100-1", resting="is left alone for a while"),
         ],
         NOW,
     )
-    assert found == {
+    assert figures == {
         "dra_gpu_nodes_live": {("h100-8",): 3, ("h100-1",): 0},
         "dra_gpu_nodes_in_flight": {("h100-8",): 2, ("h100-1",): 0},
         "dra_gpu_nodes_oldest_in_flight_seconds": {("h100-8",): 120, ("h100-1",): 0},

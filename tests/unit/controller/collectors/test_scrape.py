@@ -43,8 +43,8 @@ class Scraped(World):
         return self.registry.get_sample_value(f"dra_gpu_controller_{name}", labels)
 
     def waiting_by(self) -> dict[str, float]:
-        found = self.figures()[pending.PODS.name]
-        return {reason: count for (reason,), count in found.items() if count}
+        figure = self.figures()[pending.PODS.name]
+        return {reason: count for (reason,), count in figure.items() if count}
 
 
 def test_a_pod_without_a_place_waits_by_its_reason_until_it_has_one() -> None:
@@ -88,10 +88,12 @@ def test_a_standby_has_no_series_of_what_only_a_leader_knows() -> None:
 
 def test_every_family_has_figures_and_no_figure_is_without_a_family() -> None:
     world = Scraped(1)
-    found = world.figures()
-    shown = {one.name for one in scrape.FAMILIES} - {one.name for one in queues.FAMILIES}
-    assert found.keys() == shown  # no Queue, no series of queues
-    assert found[scrape.CACHE_AGE.name] == {("pods",): 2.0}
+    figures = world.figures()
+    shown = {family.name for family in scrape.FAMILIES} - {
+        family.name for family in queues.FAMILIES
+    }
+    assert figures.keys() == shown  # no Queue, no series of queues
+    assert figures[scrape.CACHE_AGE.name] == {("pods",): 2.0}
 
 
 def test_the_fleet_is_counted_again_only_after_a_while() -> None:
@@ -103,11 +105,11 @@ def test_the_fleet_is_counted_again_only_after_a_while() -> None:
     def free() -> float:
         return sum(shown.figures()[fleet.MEMORY.name].values())
 
-    before = free()
+    previous = free()
     world.stores.slices.apply(objects.a_slice("node-1", 1))
-    assert free() == before
+    assert free() == previous
     world.clock.advance(scrape.FLEET_S)
-    assert free() == 2 * before
+    assert free() == 2 * previous
 
 
 def test_the_series_of_a_queue_end_with_it() -> None:
@@ -123,8 +125,12 @@ def test_the_series_of_a_queue_end_with_it() -> None:
 def named(folder: str) -> set[reasons.Reason]:
     """The members of Reason that the code of a folder names."""
     nodes = (node for path in (HERE / folder).rglob("*.py") for node in read(path))
-    found = (one for one in nodes if isinstance(one, ast.Attribute))
-    return {reasons.Reason[one.attr] for one in found if ast.unparse(one.value) == "reasons.Reason"}
+    attributes = (node for node in nodes if isinstance(node, ast.Attribute))
+    return {
+        reasons.Reason[attribute.attr]
+        for attribute in attributes
+        if ast.unparse(attribute.value) == "reasons.Reason"
+    }
 
 
 def read(path: Path) -> Iterator[ast.AST]:

@@ -41,7 +41,7 @@ def test_a_pod_that_another_allocator_served_says_it_no_more() -> None:
     assert world.waiting_for() is None
 
 
-def test_what_was_not_written_yet_gives_way_to_a_newer_word() -> None:
+def test_an_unwritten_condition_is_replaced_by_a_newer_one() -> None:
     written: list[str] = []
     one = pod_conditions.ConditionWriter(_Hand(written), clock.FakeClock())
     pod = objects.pod()

@@ -22,14 +22,14 @@ PARSERS: dict[str, Any] = {
 }
 
 
-def filled(**found: objects.Raw) -> stores.Stores:
+def filled(**fields: objects.Raw) -> stores.Stores:
     """Stores as reflectors fill them, with one object each where it is named."""
-    made = stores.empty()
-    for name, parse in PARSERS.items():
-        getattr(made, name).set_parser(parse, bad)
-    for name, raw in found.items():
-        getattr(made, name).apply(raw)
-    return made
+    empty = stores.empty()
+    for name, parsed in PARSERS.items():
+        getattr(empty, name).set_parser(parsed, bad)
+    for name, raw in fields.items():
+        getattr(empty, name).apply(raw)
+    return empty
 
 
 def bad(key: ids.Key, error: errors.BadInput) -> None:
@@ -40,24 +40,24 @@ def at(version: int, raw: objects.Raw) -> objects.Raw:
     return {**raw, "metadata": {**raw["metadata"], "resourceVersion": str(version)}}
 
 
-def test_what_was_there_before_is_brought_first() -> None:
-    found, view = filled(nodes=objects.a_node()), cluster_state.ClusterState(snapshots.DRIVER)
-    fed = snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex())
+def test_existing_objects_are_applied_first() -> None:
+    result, view = filled(nodes=objects.a_node()), cluster_state.ClusterState(snapshots.DRIVER)
+    amounts = snapshot_updater.SnapshotUpdater(result, view, gang_index.GangIndex())
     assert dict(view.nodes) == {}
-    fed.apply()
+    amounts.apply()
     assert [*view.nodes] == [A]
 
 
 def test_changes_are_in_the_picture_once_they_are_brought() -> None:
-    found, view = filled(), cluster_state.ClusterState(snapshots.DRIVER)
-    fed = snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex())
-    found.nodes.apply(at(2, objects.a_node()))
-    found.slices.apply(at(3, objects.a_slice("node-a", 1)))
+    result, view = filled(), cluster_state.ClusterState(snapshots.DRIVER)
+    amounts = snapshot_updater.SnapshotUpdater(result, view, gang_index.GangIndex())
+    result.nodes.apply(at(2, objects.a_node()))
+    result.slices.apply(at(3, objects.a_slice("node-a", 1)))
     assert dict(view.nodes) == {}
-    fed.apply()
+    amounts.apply()
     assert [share.pool.name for share in view.reachable_pools(A)] == ["node-a"]
-    found.slices.apply(at(4, objects.a_slice("node-a", 1)), deleted=True)
-    fed.apply()
+    result.slices.apply(at(4, objects.a_slice("node-a", 1)), deleted=True)
+    amounts.apply()
     assert view.reachable_pools(A) == ()
 
 
@@ -67,7 +67,7 @@ def test_every_kind_is_brought() -> None:
         "metadata": objects.meta("rule", None),
         "spec": {"deviceSelector": {}, "taint": {"key": "sick", "effect": "NoSchedule"}},
     }
-    found = filled(
+    result = filled(
         nodes=objects.a_node(),
         slices=objects.a_slice("node-a", 1),
         classes=objects.a_class("one"),
@@ -78,7 +78,7 @@ def test_every_kind_is_brought() -> None:
         taint_rules=rule,
     )
     view = cluster_state.ClusterState(snapshots.DRIVER)
-    snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex()).apply()
+    snapshot_updater.SnapshotUpdater(result, view, gang_index.GangIndex()).apply()
     (share,) = view.reachable_pools(A)
     assert [taint.key for taint in share.slices[0][1][0].taints][-1] == "sick"
     assert ([*view.classes], [*view.storage.claims]) == (["one"], ["default/data"])
@@ -86,30 +86,30 @@ def test_every_kind_is_brought() -> None:
     assert view.holders(claims.DeviceId(snapshots.DRIVER, "node-a", "gpu-0"))
 
 
-def test_of_several_changes_the_last_word_is_read_once() -> None:
-    found, view = filled(), cluster_state.ClusterState(snapshots.DRIVER)
-    fed = snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex())
-    found.nodes.apply(at(2, objects.a_node()))
-    found.nodes.apply(at(3, objects.a_node(unschedulable=True)))
+def test_several_changes_of_an_object_are_applied_once() -> None:
+    result, view = filled(), cluster_state.ClusterState(snapshots.DRIVER)
+    amounts = snapshot_updater.SnapshotUpdater(result, view, gang_index.GangIndex())
+    result.nodes.apply(at(2, objects.a_node()))
+    result.nodes.apply(at(3, objects.a_node(unschedulable=True)))
     mark = view.revision
-    fed.apply()
+    amounts.apply()
     assert view.nodes[A].cordoned
     assert view.changed_since(mark) == (mark + 1, [A])
 
 
 def test_without_a_change_nothing_is_brought() -> None:
-    found, view = filled(nodes=objects.a_node()), cluster_state.ClusterState(snapshots.DRIVER)
-    fed = snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex())
-    fed.apply()
+    result, view = filled(nodes=objects.a_node()), cluster_state.ClusterState(snapshots.DRIVER)
+    amounts = snapshot_updater.SnapshotUpdater(result, view, gang_index.GangIndex())
+    amounts.apply()
     mark = view.revision
-    fed.apply()
+    amounts.apply()
     assert view.revision == mark
 
 
 def test_the_response_to_our_write_is_applied_before_its_watch_event() -> None:
-    found, view = filled(claims=objects.a_claim()), cluster_state.ClusterState(snapshots.DRIVER)
-    fed = snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex())
-    fed.apply()
-    found.observe_claim(at(9, objects.a_claim(status=objects.allocated("node-a", "gpu-0"))))
-    fed.apply()
+    result, view = filled(claims=objects.a_claim()), cluster_state.ClusterState(snapshots.DRIVER)
+    amounts = snapshot_updater.SnapshotUpdater(result, view, gang_index.GangIndex())
+    amounts.apply()
+    result.observe_claim(at(9, objects.a_claim(status=objects.allocated("node-a", "gpu-0"))))
+    amounts.apply()
     assert view.holders(claims.DeviceId(snapshots.DRIVER, "node-a", "gpu-0"))

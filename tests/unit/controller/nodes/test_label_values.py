@@ -10,7 +10,7 @@ from tests.support.builders import objects
 def published(machine: str) -> list[slices.Slice]:
     pool = simulated_pool.of_machine("node-a", "controller", machine)
     owner = slice_builder.Owner(simulated_pool.node_name("node-a"), "uid")
-    return [slices.parse(one) for one in slice_builder.render(pool, owner, 1)]
+    return [slices.parse(entry) for entry in slice_builder.render(pool, owner, 1)]
 
 
 def test_an_hgx_h100_is_labelled_as_guides_select_it() -> None:
@@ -40,10 +40,10 @@ def test_a_node_without_gpus_has_none() -> None:
 
 def test_a_product_is_made_a_labels_value() -> None:
     strange = "NVIDIA (R) Tesla/T4 " + "x" * 80
-    told = {"type": {"string": "gpu"}, "productName": {"string": strange}}
-    device = objects.a_device("gpu-0", attributes=told)
-    found = label_values.gpu_labels([slices.parse(objects.a_slice("node-a", [device]))])
-    product = found["nvidia.com/gpu.product"]
+    document = {"type": {"string": "gpu"}, "productName": {"string": strange}}
+    device = objects.a_device("gpu-0", attributes=document)
+    gpu_labels = label_values.gpu_labels([slices.parse(objects.a_slice("node-a", [device]))])
+    product = gpu_labels["nvidia.com/gpu.product"]
     assert product.startswith("NVIDIA-R-Tesla-T4-x")
     assert len(product) <= 63
-    assert found["nvidia.com/mig.capable"] == "false"
+    assert gpu_labels["nvidia.com/mig.capable"] == "false"

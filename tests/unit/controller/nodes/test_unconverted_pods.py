@@ -21,11 +21,11 @@ def a_pod(message: str = WORDS, resource: str = "nvidia.com/gpu", **spec: Any) -
 
 
 def test_a_pod_that_waits_for_a_device_plugin_is_told_of_the_label() -> None:
-    asked = unconverted_pods.unmet_requests(a_pod())
-    assert asked == ("nvidia.com/gpu=1",)
-    found = unconverted_pods.message(asked)
-    assert found.startswith("asks nvidia.com/gpu=1, which no node has left")
-    assert "ration.dev/convert=false" in found
+    unmet_requests = unconverted_pods.unmet_requests(a_pod())
+    assert unmet_requests == ("nvidia.com/gpu=1",)
+    message = unconverted_pods.message(unmet_requests)
+    assert message.startswith("asks nvidia.com/gpu=1, which no node has left")
+    assert "ration.dev/convert=false" in message
 
 
 @pytest.mark.parametrize(
@@ -62,32 +62,34 @@ class Told:
 
 
 def test_each_pod_is_told_once_as_long_as_it_is_there() -> None:
-    told, there = Told(), {ids.Key("default/web"): a_pod()}
+    reported, present = Told(), {ids.Key("default/web"): a_pod()}
     looking = unconverted_pods.UnconvertedPodReporter(
-        lambda: there, lambda _: KEPT, told, clock.FakeClock()
+        lambda: present, lambda _: KEPT, reported, clock.FakeClock()
     )
     looking.report()
     looking.report()
-    assert told.lines == [("web", "NotConverted")]
-    del there[ids.Key("default/web")]
+    assert reported.lines == [("web", "NotConverted")]
+    del present[ids.Key("default/web")]
     looking.report()
-    there[ids.Key("default/web")] = a_pod()
+    present[ids.Key("default/web")] = a_pod()
     looking.report()
-    assert len(told.lines) == 2
+    assert len(reported.lines) == 2
 
 
 @pytest.mark.parametrize("labels", [{}, {"ration.dev/convert": "true"}])
 def test_a_namespace_that_is_not_kept_out_is_asked_about_once_a_look(
     labels: dict[str, str],
 ) -> None:
-    told, asked = Told(), list[str]()
+    reported, requested = Told(), list[str]()
 
     def read(namespace: str) -> dict[str, str]:
-        asked.append(namespace)
+        requested.append(namespace)
         return labels
 
-    there = {ids.Key("default/web"): a_pod(), ids.Key("default/other"): a_pod()}
-    looking = unconverted_pods.UnconvertedPodReporter(lambda: there, read, told, clock.FakeClock())
+    present = {ids.Key("default/web"): a_pod(), ids.Key("default/other"): a_pod()}
+    looking = unconverted_pods.UnconvertedPodReporter(
+        lambda: present, read, reported, clock.FakeClock()
+    )
     looking.report()
-    assert asked == ["default"]
-    assert told.lines == []
+    assert requested == ["default"]
+    assert reported.lines == []

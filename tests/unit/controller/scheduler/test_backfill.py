@@ -68,7 +68,7 @@ def test_when_the_head_is_gone_nothing_is_kept() -> None:
     assert has(world, "small")
 
 
-def test_what_never_fits_keeps_nothing() -> None:
+def test_an_infeasible_workload_reserves_nothing() -> None:
     world = World(2)
     world.add(*a_pod("huge", 3))
     world.settle()

@@ -125,7 +125,7 @@ def test_while_one_rests_nothing_is_kept_for_another_that_starves() -> None:
     assert 0.4 <= sum(seen) / len(seen) <= 0.6
 
 
-def test_what_becomes_free_in_a_round_goes_to_the_one_that_starved() -> None:
+def test_devices_freed_in_a_cycle_go_to_the_starving_workload() -> None:
     world = beside(World(2, backfill=SOON), 700.0)
     world.add(*quickstart.whole("small"))
     world.settle()
@@ -162,7 +162,7 @@ def test_with_queues_an_hour_is_the_bound(*, waited: float, kept: bool) -> None:
     assert (world.decider.current_plan() is not None) is kept
 
 
-def test_who_meets_what_is_kept_is_told_for_whom_and_until_when() -> None:
+def test_a_pod_blocked_by_a_backfill_reservation_names_its_owner_and_end() -> None:
     world = beside(World(2, backfill=SOON), 700.0)
     plan = world.decider.current_plan()
     assert plan is not None
@@ -192,7 +192,7 @@ def test_a_run_time_that_is_overrun_does_not_keep_devices_for_ever() -> None:
     assert placed(world, "small") == ["small"]
 
 
-def test_what_becomes_free_is_for_who_has_waited_longest() -> None:
+def test_freed_devices_go_to_the_longest_pending_pod() -> None:
     world = World(1)
     world.add(*quickstart.whole("first"))
     world.settle()

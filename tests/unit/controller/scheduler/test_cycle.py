@@ -30,7 +30,7 @@ def test_two_queues_get_their_parts_of_what_there_is() -> None:
     assert len(placed(world, *(f"b{number}" for number in range(4)))) == 3
 
 
-def test_what_becomes_free_goes_to_the_queue_that_has_less_than_its_part() -> None:
+def test_freed_devices_go_to_the_queue_below_its_fair_share() -> None:
     world = World(4)
     world.add(a_queue("a"), a_queue("b"))
     for number in range(6):
@@ -129,7 +129,7 @@ def test_a_refusal_ends_with_how_the_queue_stands() -> None:
     assert words.endswith("queue a has 1 GPU; fair are 1, 1 deserved")
 
 
-def test_of_two_pods_of_one_claim_that_are_served_together_one_decides_for_it() -> None:
+def test_one_of_two_pods_sharing_a_claim_allocates_it() -> None:
     """Else the second decision hides what the first one gives, and a third pod is given it too."""
     world = World(4)
     world.add(
@@ -142,7 +142,7 @@ def test_of_two_pods_of_one_claim_that_are_served_together_one_decides_for_it() 
     assert world.device("shared") != world.device("own")
 
 
-def test_of_two_single_pods_of_one_claim_both_run_once_it_is_written() -> None:
+def test_both_pods_of_a_shared_claim_run_once_it_is_allocated() -> None:
     world = World(2)
     world.add(objects.a_claim("shared"))
     world.add(*(objects.a_pod(f"a{number}", "shared") for number in range(3)))

@@ -181,7 +181,7 @@ def test_a_replaced_member_of_a_running_gang_is_placed_by_itself() -> None:
     assert world.device("m2-gpu") is not None
 
 
-def test_of_a_gang_under_another_gate_nothing_is_allocated() -> None:
+def test_a_gang_under_a_foreign_gate_is_not_allocated() -> None:
     world = World(2)
     found = a_gang(2)
     found[1]["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]

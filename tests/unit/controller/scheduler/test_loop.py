@@ -95,7 +95,7 @@ def test_an_unschedulable_pod_is_reported_once_and_placed_when_a_claim_is_freed(
     assert world.device("two") == "gpu-0"
 
 
-def test_who_finds_no_room_is_told_which_pod_is_in_the_way() -> None:
+def test_an_unschedulable_pod_names_its_blocker() -> None:
     world = World(1)
     world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
     world.settle()
@@ -107,7 +107,7 @@ def test_who_finds_no_room_is_told_which_pod_is_in_the_way() -> None:
     )
 
 
-def test_who_could_not_be_advised_at_once_is_told_later_and_not_twice() -> None:
+def test_a_postponed_explanation_is_reported_later_and_once() -> None:
     world = World(1)
     world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
     world.settle()
@@ -130,7 +130,7 @@ def test_the_higher_priority_goes_first() -> None:
     assert (world.device("high"), world.device("low")) == ("gpu-0", None)
 
 
-def test_of_two_claims_both_are_written_or_none() -> None:
+def test_both_claims_of_a_pod_are_written_or_none() -> None:
     world = World(2)
     world.server.refuse["two"] = errors.Forbidden(403, "Forbidden", "no")
     world.add(objects.a_claim("one"), objects.a_claim("two"), objects.a_pod("pod", "one", "two"))

@@ -62,7 +62,7 @@ def test_a_refusal_of_the_second_try_does_not_end_the_doubt_about_the_first() ->
     assert (world.device("one"), world.device("two")) == ("gpu-0", None)
 
 
-def test_of_two_claims_the_one_without_an_answer_stays_with_the_other() -> None:
+def test_an_unconfirmed_claim_stays_with_the_pods_other_claim() -> None:
     world = World(2)
     world.server.lose.add("two")
     world.add(objects.a_claim("one"), objects.a_claim("two"), objects.a_pod("pod", "one", "two"))

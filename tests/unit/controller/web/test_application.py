@@ -52,39 +52,41 @@ def client(source: ports.ReportSource | None = None, **more: Any) -> FlaskClient
 
 @pytest.mark.parametrize("path", EVERY)
 def test_every_view_is_a_page_and_the_twin_it_names_is_json(path: str) -> None:
-    one = client()
-    page = one.get(path)
+    client_value = client()
+    page = client_value.get(path)
     assert page.status_code == 200, page.text
     assert page.mimetype == "text/html"
     (twin,) = re.findall(r'rel="alternate" type="application/json" href="([^"]+)"', page.text)
-    told = one.get(twin.replace("&amp;", "&"))
-    assert (told.status_code, told.mimetype) == (200, "application/json")
-    assert isinstance(told.json, dict)
+    response = client_value.get(twin.replace("&amp;", "&"))
+    assert (response.status_code, response.mimetype) == (200, "application/json")
+    assert isinstance(response.json, dict)
 
 
 def links(page: str) -> set[str]:
-    found = re.findall(r'(?:href|src|hx-get)="(/[^"]*)"', page)
-    return {link.replace("&amp;", "&") for link in found}
+    matches = re.findall(r'(?:href|src|hx-get)="(/[^"]*)"', page)
+    return {link.replace("&amp;", "&") for link in matches}
 
 
 def test_every_link_of_every_page_leads_somewhere() -> None:
-    one = client()
-    left, known = ["/"], {"/"}
+    client_value = client()
+    left, names = ["/"], {"/"}
     while left:
-        found = links(one.get(left.pop()).text) - known
-        known |= found
-        for path in found:
-            with one.get(path) as answer:
+        texts = links(client_value.get(left.pop()).text) - names
+        names |= texts
+        for path in texts:
+            with client_value.get(path) as answer:
                 assert answer.status_code == 200, path
-        left += [at for at in found if not at.startswith(("/api", "/static")) and "?" not in at]
-    assert len(known) > 60
+        left += [
+            text for text in texts if not text.startswith(("/api", "/static")) and "?" not in text
+        ]
+    assert len(names) > 60
 
 
 def test_json_is_the_document() -> None:
-    told = client().get("/api/v1/nodes/gpu-1").get_json()
+    reported = client().get("/api/v1/nodes/gpu-1").get_json()
     node = R.node("gpu-1")
     assert node is not None
-    assert told == node.model_dump(mode="json", by_alias=True)
+    assert reported == node.model_dump(mode="json", by_alias=True)
     fleet = client().get("/api/v1/fleet").get_json()
     assert fleet["memoryAllocated"] == R.fleet().memory_allocated
     assert "/api/v1/fleet" in client().get("/api/v1").get_json()["paths"]
@@ -111,12 +113,12 @@ def test_every_answer_has_the_headers_that_keep_others_out() -> None:
 
 
 def test_static_files_are_not_sent_twice() -> None:
-    one = client()
-    with one.get("/static/htmx.min.js") as first:
+    client_value = client()
+    with client_value.get("/static/htmx.min.js") as first:
         assert len(first.data) > 30_000
     assert "max-age=300" in first.headers["Cache-Control"]
-    known = {"If-None-Match": first.headers["ETag"]}
-    with one.get("/static/htmx.min.js", headers=known) as again:
+    fields = {"If-None-Match": first.headers["ETag"]}
+    with client_value.get("/static/htmx.min.js", headers=fields) as again:
         assert (again.status_code, again.data) == (304, b"")
 
 
@@ -140,21 +142,21 @@ def test_htmx_is_what_its_readme_says() -> None:
     ],
 )
 def test_an_error_is_one_line_in_json_and_words_on_a_page(path: str, code: int, words: str) -> None:
-    told = client().get(f"/api/v1{path}")
-    assert told.status_code == told.get_json()["code"] == code
-    assert told.get_json()["error"].startswith(words)
-    assert "\n" not in told.get_json()["error"]
+    response = client().get(f"/api/v1{path}")
+    assert response.status_code == response.get_json()["code"] == code
+    assert response.get_json()["error"].startswith(words)
+    assert "\n" not in response.get_json()["error"]
     page = client().get(path if path != "/fleet?x=1" else "/nodes?x=1")
     assert (page.status_code, page.mimetype) == (code, "text/html")
     assert 'id="live"' in page.text
 
 
-def test_what_others_wrote_is_escaped() -> None:
+def test_foreign_text_is_escaped() -> None:
     raw = fleets.raw()
-    for one in raw:
-        if one["kind"] == "Pod" and one["metadata"]["name"] == "big":
-            for said in one["status"]["conditions"]:
-                said["message"] = "<script>alert(1)</script> `<b>`"
+    for entry in raw:
+        if entry["kind"] == "Pod" and entry["metadata"]["name"] == "big":
+            for condition in entry["status"]["conditions"]:
+                condition["message"] = "<script>alert(1)</script> `<b>`"
     page = client(web_page.Fixed(web_page.a_reading(raw))).get("/pods/nlp/big").text
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
@@ -162,44 +164,46 @@ def test_what_others_wrote_is_escaped() -> None:
 
 
 def test_only_reading_is_answered() -> None:
-    one = client()
+    client_value = client()
     for method in ("POST", "PUT", "PATCH", "DELETE"):
-        answer = one.open("/api/v1/fleet", method=method)
+        answer = client_value.open("/api/v1/fleet", method=method)
         assert answer.status_code == 405
         assert answer.get_json()["error"] == "the page is for reading: expected GET or HEAD"
         assert answer.headers["Allow"] == "GET, HEAD, OPTIONS"
-    assert one.head("/").status_code == 200
-    assert one.head("/").data == b""
+    assert client_value.head("/").status_code == 200
+    assert client_value.head("/").data == b""
 
 
 def test_a_standby_says_who_leads() -> None:
-    one = client(web_page.Fixed(ports.NotLeader("this replica stands by; x-1 leads", "x-1")))
-    told = one.get("/api/v1/fleet")
-    assert (told.status_code, told.get_json()["leader"]) == (503, "x-1")
-    page = one.get("/")
+    client_value = client(
+        web_page.Fixed(ports.NotLeader("this replica stands by; x-1 leads", "x-1"))
+    )
+    response = client_value.get("/api/v1/fleet")
+    assert (response.status_code, response.get_json()["leader"]) == (503, "x-1")
+    page = client_value.get("/")
     assert page.status_code == 503
     assert "kubectl port-forward pod/x-1 8081" in page.text
 
 
 def test_a_standby_that_others_reach_has_the_leader_answer_and_never_twice() -> None:
-    asked = []
+    request = []
 
     def forward(path: str, token: str) -> flask.Response | None:
-        asked.append((path, token))
+        request.append((path, token))
         return flask.Response("from the leader", 200)
 
     away = web_page.Fixed(ports.NotLeader("this replica stands by"))
-    one = client(away, forward=forward)
-    answer = one.get("/claims?name=x", headers={"Authorization": "Bearer good"})
+    client_value = client(away, forward=forward)
+    answer = client_value.get("/claims?name=x", headers={"Authorization": "Bearer good"})
     assert answer.text == "from the leader"
-    assert asked == [("/claims?name=x", "good")]
-    assert one.get("/claims", headers={guard.FORWARDED: "1"}).status_code == 503
+    assert request == [("/claims?name=x", "good")]
+    assert client_value.get("/claims", headers={guard.FORWARDED: "1"}).status_code == 503
     assert client(away, forward=lambda *_: None).get("/").status_code == 503
 
 
 def test_an_empty_cluster_says_so_in_words() -> None:
-    one = client(web_page.Fixed(fleets.a_reading([])))
-    told = {
+    client_value = client(web_page.Fixed(fleets.a_reading([])))
+    document = {
         "/": "No node publishes GPUs of gpu.ration.dev yet.",
         "/waiting": "Nobody waits",
         "/pods": "No pod asks for a GPU yet.",
@@ -211,17 +215,19 @@ def test_an_empty_cluster_says_so_in_words() -> None:
         "/?mode=mig": "No node has a GPU like that.",
         "/claims?name=x": "No claim is called like that.",
     }
-    for path, words in told.items():
-        page = one.get(path)
+    for path, words in document.items():
+        page = client_value.get(path)
         assert page.status_code == 200
         assert words in page.text
 
 
-def test_what_is_old_is_told_above_all() -> None:
-    told = ("no word for 120 s on pods",)
-    objects = dataclasses.replace(fleets.objects_of([]), missing=told)
-    one = client(web_page.Fixed(catalog.Reports(read_model.ClusterModel(objects), fleets.AT)))
-    assert "no word for 120 s on pods" in one.get("/").text
+def test_stale_data_is_announced_at_the_top() -> None:
+    values = ("no word for 120 s on pods",)
+    objects = dataclasses.replace(fleets.objects_of([]), missing=values)
+    client_value = client(
+        web_page.Fixed(catalog.Reports(read_model.ClusterModel(objects), fleets.AT))
+    )
+    assert "no word for 120 s on pods" in client_value.get("/").text
 
 
 def test_a_fault_of_ours_is_a_page_too() -> None:
@@ -236,48 +242,48 @@ def test_a_fault_of_ours_is_a_page_too() -> None:
 
 
 def test_a_page_of_ours_is_read_by_its_own_name_only() -> None:
-    one = client()
-    rebound = one.get("/api/v1/fleet", headers={"Host": "rebound.example.com:8081"})
+    client_value = client()
+    rebound = client_value.get("/api/v1/fleet", headers={"Host": "rebound.example.com:8081"})
     assert rebound.status_code == 403
     assert rebound.get_json()["error"] == (
         "rebound.example.com:8081 is not this page's name: use localhost"
     )
-    assert one.get("/", headers={"Host": "127.0.0.1:9"}).status_code == 200
+    assert client_value.get("/", headers={"Host": "127.0.0.1:9"}).status_code == 200
 
 
 def test_a_page_stands_still_where_that_is_asked() -> None:
-    one = client()
-    assert 'hx-trigger="every 5s"' in one.get("/").text
-    assert "hx-trigger" not in one.get("/?live=off").text
+    client_value = client()
+    assert 'hx-trigger="every 5s"' in client_value.get("/").text
+    assert "hx-trigger" not in client_value.get("/?live=off").text
 
 
 def guarded(api: review_api.Api | None = None) -> FlaskClient:
-    known = token_reviews.TokenReviewer(api or review_api.Api(), clocks.FakeClock())
-    return client(guarded=guard.Guard(known, local=False, secure=True))
+    token_reviewer = token_reviews.TokenReviewer(api or review_api.Api(), clocks.FakeClock())
+    return client(guarded=guard.Guard(token_reviewer, local=False, secure=True))
 
 
 def test_a_guarded_page_asks_for_a_token() -> None:
-    one = guarded()
-    told = one.get("/api/v1/fleet")
-    assert told.status_code == 401
-    assert told.headers["WWW-Authenticate"] == 'Bearer realm="ration"'
-    assert told.get_json()["error"] == rules.NO_TOKEN.why
-    page = one.get("/claims?name=x")
+    client_value = guarded()
+    response = client_value.get("/api/v1/fleet")
+    assert response.status_code == 401
+    assert response.headers["WWW-Authenticate"] == 'Bearer realm="ration"'
+    assert response.get_json()["error"] == rules.NO_TOKEN.why
+    page = client_value.get("/claims?name=x")
     assert page.status_code == 401
     assert 'name="next" value="/claims?name=x"' in page.text
-    with one.get("/static/page.css") as style:
+    with client_value.get("/static/page.css") as style:
         assert style.status_code == 200
-    assert one.get("/nonsense").status_code == 401
+    assert client_value.get("/nonsense").status_code == 401
 
 
 def test_a_good_token_reads_and_a_bad_one_does_not() -> None:
-    one = guarded()
+    client_value = guarded()
     for path in ("/", "/api/v1/fleet"):
-        assert one.get(path, headers={"Authorization": "Bearer good"}).status_code == 200
-        assert one.get(path, headers={"Authorization": "Bearer bad"}).status_code == 401
+        assert client_value.get(path, headers={"Authorization": "Bearer good"}).status_code == 200
+        assert client_value.get(path, headers={"Authorization": "Bearer bad"}).status_code == 401
 
 
-def test_whoever_lacks_a_right_is_told_which() -> None:
+def test_a_refused_user_is_told_the_missing_right() -> None:
     api = review_api.Api()
     api.may = False
     answer = guarded(api).get("/api/v1/fleet", headers={"Authorization": "Bearer good"})
@@ -288,21 +294,21 @@ def test_whoever_lacks_a_right_is_told_which() -> None:
 
 
 def test_the_form_keeps_a_token_in_a_cookie_that_no_script_reads() -> None:
-    one = guarded()
-    bad = one.post("/login", data={"token": "bad", "next": "/claims"})
+    client_value = guarded()
+    bad = client_value.post("/login", data={"token": "bad", "next": "/claims"})
     assert bad.status_code == 401
     assert "The token is not valid" in bad.text
     assert "Set-Cookie" not in bad.headers
-    good = one.post("/login", data={"token": " good ", "next": "/claims"})
+    good = client_value.post("/login", data={"token": " good ", "next": "/claims"})
     assert (good.status_code, good.headers["Location"]) == (303, "/claims")
     cookie = good.headers["Set-Cookie"]
     assert {"HttpOnly", "Secure", "SameSite=Strict", "Path=/"} <= {
         part.strip() for part in cookie.split(";")
     }
     assert "Expires" not in cookie
-    one.set_cookie(guard.COOKIE, "good", domain="localhost", secure=True)
-    assert one.get("/", base_url="https://localhost").status_code == 200
-    out = one.post("/logout")
+    client_value.set_cookie(guard.COOKIE, "good", domain="localhost", secure=True)
+    assert client_value.get("/", base_url="https://localhost").status_code == 200
+    out = client_value.post("/logout")
     assert out.status_code == 303
     assert f"{guard.COOKIE}=;" in out.headers["Set-Cookie"]
 
@@ -314,11 +320,13 @@ def test_the_form_leads_nowhere_else(after: str) -> None:
 
 
 def test_the_form_is_not_sent_from_elsewhere_nor_with_what_no_cookie_holds() -> None:
-    one = guarded()
-    sent = one.post("/login", data={"token": "good"}, headers={"Sec-Fetch-Site": "cross-site"})
+    client_value = guarded()
+    sent = client_value.post(
+        "/login", data={"token": "good"}, headers={"Sec-Fetch-Site": "cross-site"}
+    )
     assert sent.status_code == 403
-    assert one.post("/login", data={"token": "x" * 5000}).status_code == 400
-    assert one.post("/login", data={"token": "x" * 50_000}).status_code == 413
+    assert client_value.post("/login", data={"token": "x" * 5000}).status_code == 400
+    assert client_value.post("/login", data={"token": "x" * 50_000}).status_code == 413
 
 
 def test_a_page_whose_token_has_gone_takes_its_reader_to_the_form() -> None:
@@ -338,16 +346,16 @@ def test_an_api_server_that_does_not_answer_is_told() -> None:
 
 def test_requests_are_counted_by_what_was_asked_and_how_it_went() -> None:
     app = web_page.an_application(web_page.Fixed(R))  # its own: the usual one counts all tests
-    one = app.test_client()
+    client_value = app.test_client()
     for path in ("/", "/api/v1/nodes", "/nodes/gpu-1", "/nodes/x", "/nonsense"):
-        one.get(path)
-    found = {
+        client_value.get(path)
+    result = {
         (sample.labels["route"], sample.labels["code"]): sample.value
         for family in app.extensions["registry"].collect()
         for sample in family.samples
         if sample.name == "dra_gpu_page_requests_total" and sample.value
     }
-    assert found == {
+    assert result == {
         ("overview", "2xx"): 2.0,
         ("node", "2xx"): 1.0,
         ("node", "4xx"): 1.0,
@@ -360,5 +368,5 @@ def test_every_view_is_counted_by_name() -> None:
 
 
 def test_the_paths_of_the_api_say_the_same_as_the_views() -> None:
-    told = json.loads(client().get("/api/v1").text)["paths"]
-    assert len(told) == len(views.VIEWS)
+    paths = json.loads(client().get("/api/v1").text)["paths"]
+    assert len(paths) == len(views.VIEWS)

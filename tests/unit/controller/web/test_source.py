@@ -57,7 +57,7 @@ def test_looks_that_take_long_are_taken_seldom() -> None:
     assert source.read() is not first
 
 
-def test_who_does_not_lead_says_who_does() -> None:
+def test_a_follower_names_the_leader() -> None:
     with pytest.raises(ports.NotLeader) as caught:
         web_source.require_leader(lambda: False, lambda: "ration-controller-1")
     assert caught.value.leader == "ration-controller-1"
@@ -73,14 +73,14 @@ def test_caches_that_are_not_listed_yet_are_named() -> None:
     web_source.require_synced([])
 
 
-def test_what_was_told_is_kept_the_newest_first_and_told_on() -> None:
+def test_recent_events_are_kept_newest_first_and_forwarded() -> None:
     recorder, time = Recorder(), clocks.FakeClock()
-    kept = recent_events.RecentEvents(recorder, time)
-    kept.event(POD, "NoFit", "no node", warning=True)
+    events = recent_events.RecentEvents(recorder, time)
+    events.event(POD, "NoFit", "no node", warning=True)
     time.advance(5)
-    kept.event(POD, "NoFit", "no node", warning=True)
-    kept.event(POD, "Allocated", "on gpu-1", warning=False)
-    last, first = kept.newest()
+    events.event(POD, "NoFit", "no node", warning=True)
+    events.event(POD, "Allocated", "on gpu-1", warning=False)
+    last, first = events.newest()
     assert (last.reason, last.warning, last.count) == ("Allocated", False, 1)
     assert (first.reason, first.warning, first.count) == ("NoFit", True, 2)
     assert dt.datetime.fromisoformat(first.at) == time.now().replace(microsecond=0)
@@ -88,11 +88,11 @@ def test_what_was_told_is_kept_the_newest_first_and_told_on() -> None:
 
 
 def test_only_the_last_thousand_are_kept() -> None:
-    kept = recent_events.RecentEvents(Recorder(), clocks.FakeClock())
+    events = recent_events.RecentEvents(Recorder(), clocks.FakeClock())
     for number in range(recent_events.CAPACITY + 5):
-        kept.event(POD, "NoFit", str(number), warning=True)
-    assert len(kept.newest()) == recent_events.CAPACITY
-    assert kept.newest()[0].message == str(recent_events.CAPACITY + 4)
+        events.event(POD, "NoFit", str(number), warning=True)
+    assert len(events.newest()) == recent_events.CAPACITY
+    assert events.newest()[0].message == str(recent_events.CAPACITY + 4)
 
 
 def test_a_pod_that_is_not_known_has_no_explanation() -> None:

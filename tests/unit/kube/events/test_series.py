@@ -16,9 +16,9 @@ class Teller:
         *,
         warning: bool = True,
     ) -> series.Create | series.Increment | None:
-        at, at_s = self.time.now(), self.time.monotonic()
+        moment, at_s = self.time.now(), self.time.monotonic()
         return self.series.next_write(
-            series.Occurrence(about, "NoFit", message, warning, None, at, at_s)
+            series.Occurrence(about, "NoFit", message, warning, None, moment, at_s)
         )
 
 
@@ -90,7 +90,7 @@ def test_an_object_without_a_namespace_has_its_events_in_default() -> None:
     assert "namespace" not in written.body["regarding"]
 
 
-def test_what_nobody_told_of_for_ten_minutes_is_forgotten() -> None:
+def test_an_event_series_ends_after_ten_minutes() -> None:
     teller = Teller()
     for number in range(100):
         gone = series.ObjectRef("Pod", "v1", "ns", f"pod-{number}", f"uid-{number}")

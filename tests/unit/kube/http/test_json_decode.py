@@ -20,12 +20,12 @@ def depth_of(value: Any) -> int:
     return depth
 
 
-def test_what_is_nested_too_deeply_is_cut_off_and_the_rest_stays() -> None:
+def test_values_nested_too_deeply_are_cut_off_and_the_rest_stays() -> None:
     text = f'{{"a": "]]{{\\"", "b": [{nested(TOO_DEEP)}, 2], "c": {{"d": [[3]]}}}}'
-    found = json_decode.decode(text.encode())
-    assert isinstance(found, dict)
-    assert (found["a"], found["b"][1], found["c"]) == (']]{"', 2, {"d": [[3]]})
-    assert fields.MOST_NESTED < depth_of(found["b"][0]) < json_decode.MOST_DEPTH
+    decoded = json_decode.decode(text.encode())
+    assert isinstance(decoded, dict)
+    assert (decoded["a"], decoded["b"][1], decoded["c"]) == (']]{"', 2, {"d": [[3]]})
+    assert fields.MOST_NESTED < depth_of(decoded["b"][0]) < json_decode.MOST_DEPTH
 
 
 def test_brackets_in_texts_nest_nothing() -> None:
@@ -34,6 +34,6 @@ def test_brackets_in_texts_nest_nothing() -> None:
 
 
 @pytest.mark.parametrize("text", [nested(TOO_DEEP)[:-1], "[" * TOO_DEEP, nested(TOO_DEEP) + "]"])
-def test_what_is_no_json_is_none_however_deep(text: str) -> None:
+def test_invalid_json_is_none_at_any_depth(text: str) -> None:
     with pytest.raises(ValueError, match=r"Expecting|Extra"):
         json_decode.decode(text.encode())

@@ -58,16 +58,16 @@ def test_no_other_hook_and_no_other_argument_is(words: tuple[str, ...]) -> None:
 
 
 def test_a_hook_must_run_the_toolkit_program_under_its_name_with_our_environment() -> None:
-    known = "disable-device-node-modification"
-    assert refused("sh", known)
-    assert refused("sh", known, path="/bin/sh")
-    assert refused(NAME, known, env=("LD_PRELOAD=/x",))
-    assert refused(NAME, known, env=())
-    assert [*allow.Limits(ROOT).check_hook("", ("", known), allow.HOOK_ENVIRONMENT)]
+    known_name = "disable-device-node-modification"
+    assert refused("sh", known_name)
+    assert refused("sh", known_name, path="/bin/sh")
+    assert refused(NAME, known_name, env=("LD_PRELOAD=/x",))
+    assert refused(NAME, known_name, env=())
+    assert [*allow.Limits(ROOT).check_hook("", ("", known_name), allow.HOOK_ENVIRONMENT)]
 
 
 @pytest.mark.parametrize(
-    "place",
+    "location",
     [
         f"{FOLDER}/libcuda.so.1",
         "/usr/lib64/libnvidia-ml.so.580.105.08",
@@ -80,12 +80,12 @@ def test_a_hook_must_run_the_toolkit_program_under_its_name_with_our_environment
         "/lib/firmware/nvidia/580.105.08/gsp_tu10x.bin",
     ],
 )
-def test_the_drivers_places_are_known(place: str) -> None:
-    assert allow.is_driver_path(place)
+def test_the_drivers_places_are_known(location: str) -> None:
+    assert allow.is_driver_path(location)
 
 
 @pytest.mark.parametrize(
-    "place",
+    "location",
     [
         "/etc/ld.so.preload",
         "/etc/vulkan/../passwd",
@@ -102,5 +102,5 @@ def test_the_drivers_places_are_known(place: str) -> None:
         "/tmp/nvidia-mps",
     ],
 )
-def test_no_other_place_is(place: str) -> None:
-    assert not allow.is_driver_path(place)
+def test_no_other_place_is(location: str) -> None:
+    assert not allow.is_driver_path(location)

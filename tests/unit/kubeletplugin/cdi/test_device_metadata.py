@@ -40,23 +40,25 @@ def told(node: gpunode.GpuNode, device: steps.PlannedDevice) -> dict[str, Any]:
     """The attributes that a container reads of one device."""
     data = device_metadata.render(a_record(device), "gpu", DRIVER, node.nvml.inventory())
     (request,) = json.loads(data.splitlines()[0])["requests"]
-    found: dict[str, Any] = request["devices"][0]["attributes"]
-    return found
+    attributes: dict[str, Any] = request["devices"][0]["attributes"]
+    return attributes
 
 
 def test_a_claim_by_name_and_one_of_a_template_have_their_own_places() -> None:
     record = a_record()
     named = device_metadata.container_path(record, "gpu", DRIVER)
     assert named == f"{FOLDER}/resourceclaims/one/gpu/gpu.ration.dev-metadata.json"
-    made = device_metadata.container_path(a_record(pod_claim="mine"), "gpu", DRIVER)
-    assert made == f"{FOLDER}/resourceclaimtemplates/mine/gpu/gpu.ration.dev-metadata.json"
+    container_path = device_metadata.container_path(a_record(pod_claim="mine"), "gpu", DRIVER)
+    assert (
+        container_path == f"{FOLDER}/resourceclaimtemplates/mine/gpu/gpu.ration.dev-metadata.json"
+    )
 
 
 def test_a_share_says_what_the_claim_was_given_of_the_gpu(node: gpunode.GpuNode) -> None:
-    given = compatibility.SharingTerms("time-slicing", "default", 12 * GIB, 15)
-    found = told(node, a_device(node, SHARE, terms=given))
-    assert (found["memory"], found["compute"]) == ({"int": 12 * GIB}, {"int": 15})
-    assert found["sharing"] == {"string": "time-slicing"}
+    sharing_terms = compatibility.SharingTerms("time-slicing", "default", 12 * GIB, 15)
+    result = told(node, a_device(node, SHARE, terms=sharing_terms))
+    assert (result["memory"], result["compute"]) == ({"int": 12 * GIB}, {"int": 15})
+    assert result["sharing"] == {"string": "time-slicing"}
 
 
 def test_a_whole_gpu_and_a_part_say_how_large_they_are(node: gpunode.GpuNode) -> None:
@@ -68,7 +70,7 @@ def test_a_whole_gpu_and_a_part_say_how_large_they_are(node: gpunode.GpuNode) ->
     assert part["compute"]["int"] < 100
 
 
-def test_what_only_allocators_need_is_left_out(node: gpunode.GpuNode) -> None:
+def test_attributes_only_for_allocators_are_left_out(node: gpunode.GpuNode) -> None:
     assert "allocator" not in told(node, a_device(node))
 
 
@@ -91,8 +93,10 @@ def test_the_first_device_of_a_request_brings_its_file_and_no_other_does(
     node.process().preparer.prepare(ref, gpunode.never)
     spec = json.loads(node.spec_path().read_bytes())
     mounts = {
-        one["name"]: [mount["containerPath"] for mount in one["containerEdits"].get("mounts", [])]
-        for one in spec["devices"]
+        device["name"]: [
+            mount["containerPath"] for mount in device["containerEdits"].get("mounts", [])
+        ]
+        for device in spec["devices"]
     }
     brought = [path.split("/")[-2] for paths in mounts.values() for path in paths]
     assert sorted(brought) == ["either", "two"]
@@ -147,25 +151,25 @@ def test_a_name_that_is_no_name_of_kubernetes_never_becomes_a_path(
 
 
 @pytest.mark.parametrize("lost", ["spec", "told"])
-def test_what_is_lost_of_a_claims_files_is_made_again(node: gpunode.GpuNode, lost: str) -> None:
+def test_missing_files_of_a_claim_are_created_again(node: gpunode.GpuNode, lost: str) -> None:
     ref = node.allocate(allocated_claims.an_allocated_claim())
     answer = node.process().preparer.prepare(ref, gpunode.never)
-    before = node.files()
+    previous = node.files()
     if lost == "spec":
         node.spec_path().unlink()
     else:
         shutil.rmtree(node.told)
     assert node.process().preparer.prepare(ref, gpunode.never) == answer
-    assert node.files() == before
+    assert node.files() == previous
 
 
-def test_what_was_told_to_a_claim_without_a_record_goes(node: gpunode.GpuNode) -> None:
+def test_metadata_of_a_claim_without_a_record_is_removed(node: gpunode.GpuNode) -> None:
     gpunode.write(node.told / allocated_claims.OTHER_UID / ".gpu.json.new", "torn")
     assert node.process().recover().orphans == [allocated_claims.OTHER_UID]
     assert node.files() == {}
 
 
 def _mig(node: gpunode.GpuNode) -> mig.Mig:
-    found = node.nvml.inventory().gpus[0].mig
-    assert found is not None
-    return found
+    result = node.nvml.inventory().gpus[0].mig
+    assert result is not None
+    return result

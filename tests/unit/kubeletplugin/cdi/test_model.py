@@ -19,7 +19,7 @@ def a_spec(**changes: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("changes", "where"),
+    ("changes", "location"),
     [
         ({"devices": []}, "devices"),
         ({"kind": "nokind"}, "kind"),
@@ -32,14 +32,12 @@ def a_spec(**changes: object) -> str:
         ({"devices": [{"name": "../x y", "containerEdits": {}}]}, "name"),
     ],
 )
-def test_what_the_loader_or_we_do_not_allow_is_refused(
-    changes: dict[str, object], where: str
-) -> None:
-    with pytest.raises(errors.BadInput, match=where):
+def test_forbidden_spec_fields_are_refused(changes: dict[str, object], location: str) -> None:
+    with pytest.raises(errors.BadInput, match=location):
         model.parse(a_spec(**changes), allow.Limits(ROOT))
 
 
-def test_what_opens_a_mig_instance_is_allowed_where_it_belongs() -> None:
+def test_capability_nodes_are_allowed_for_their_mig_instance() -> None:
     def with_node(name: str, host: str) -> str:
         node = device_node.DeviceNode(f"/dev/{name}", host, 237, 67)
         device = template.Device("d", (NODE, node))
@@ -133,5 +131,5 @@ def test_nothing_of_a_spec_is_kept_once_it_is_gone() -> None:
         gc.collect()
         return sys.getallocatedblocks()
 
-    before = specs(0, 100)
-    assert specs(100, 1000) < before + 500
+    previous = specs(0, 100)
+    assert specs(100, 1000) < previous + 500

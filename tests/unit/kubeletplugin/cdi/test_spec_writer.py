@@ -26,10 +26,10 @@ FILES = (
 
 @pytest.fixture
 def node(tmp_path: Path) -> gpunode.GpuNode:
-    made = gpunode.GpuNode(tmp_path)
+    gpu_node = gpunode.GpuNode(tmp_path)
     for name in FILES:
-        gpunode.write(made.root / name, "")
-    return made
+        gpunode.write(gpu_node.root / name, "")
+    return gpu_node
 
 
 def a_record(process: gpunode.Process) -> checkpoint.Record:

@@ -10,8 +10,8 @@ UID = ids.ClaimUid("uid-1")
 
 
 def test_a_spec_is_readable_by_all_in_a_folder_made_for_it(tmp_path: Path) -> None:
-    made = store.SpecStore(tmp_path / "cdi", "gpu.ration.dev/claim")
-    made.write(UID, b"{}")
+    spec_store = store.SpecStore(tmp_path / "cdi", "gpu.ration.dev/claim")
+    spec_store.write(UID, b"{}")
     path = tmp_path / "cdi/gpu.ration.dev-claim_uid-1.json"
     assert path.read_bytes() == b"{}"
     assert path.stat().st_mode & 0o777 == 0o644
@@ -28,15 +28,15 @@ def test_a_runtime_never_sees_half_a_spec(tmp_path: Path) -> None:
 
 
 def test_only_specs_of_ours_are_listed(tmp_path: Path) -> None:
-    made = store.SpecStore(tmp_path, "gpu.ration.dev/claim")
-    made.write(UID, b"{}")
+    spec_store = store.SpecStore(tmp_path, "gpu.ration.dev/claim")
+    spec_store.write(UID, b"{}")
     for name in ("nvidia.yaml", "gpu.ration.dev-claim_.json", "gpu.ration.dev-claim_a b.json"):
         (tmp_path / name).touch()
     (tmp_path / ".gpu.ration.dev-claim_uid-2.json.new").touch()
-    assert made.uids() == ("uid-1", "uid-2")
-    made.remove(UID)
-    made.remove(ids.ClaimUid("uid-2"))
-    assert made.uids() == ()
+    assert spec_store.uids() == ("uid-1", "uid-2")
+    spec_store.remove(UID)
+    spec_store.remove(ids.ClaimUid("uid-2"))
+    assert spec_store.uids() == ()
 
 
 def test_a_uid_never_leaves_the_folder(tmp_path: Path) -> None:

@@ -1,7 +1,4 @@
-"""Tests of what a scrape of the plugin says.
-
-Of claims that were prepared on a machine in memory.
-"""
+"""Tests of a scrape of the plugin, with claims prepared on a machine in memory."""
 
 from pathlib import Path
 
@@ -61,8 +58,8 @@ class Scraped(World):
 
     def claim_is(self, family: families.Family) -> dict[str, float]:
         """Return the samples by the claim's name."""
-        place = family.labels.index(CLAIM)
-        return {labels[place]: value for labels, value in self.figures()[family.name].items()}
+        index = family.labels.index(CLAIM)
+        return {labels[index]: value for labels, value in self.figures()[family.name].items()}
 
     def gpu_is(self, family: families.Family, *labels: str) -> float:
         return self.figures()[family.name][self.uuid, *labels]
@@ -74,14 +71,18 @@ def world(tmp_path: Path) -> Scraped:
 
 
 def test_a_gpu_is_described_in_dcgm_exporters_words(world: Scraped) -> None:
-    found = next(one for one in world.figures()[gpus.INFO.name] if one[0] == world.uuid)
-    told = dict(zip(gpus.INFO.labels, found, strict=True))
-    assert told["modelName"] == "NVIDIA H100 80GB HBM3"
-    assert (told["gpu"], told["device"], told["dra_device_name"]) == ("0", "nvidia0", GPU)
-    assert (told["dra_driver_name"], told["dra_pool_name"]) == (names.DRIVER, "node-1")
+    texts = next(texts for texts in world.figures()[gpus.INFO.name] if texts[0] == world.uuid)
+    document = dict(zip(gpus.INFO.labels, texts, strict=True))
+    assert document["modelName"] == "NVIDIA H100 80GB HBM3"
+    assert (document["gpu"], document["device"], document["dra_device_name"]) == (
+        "0",
+        "nvidia0",
+        GPU,
+    )
+    assert (document["dra_driver_name"], document["dra_pool_name"]) == (names.DRIVER, "node-1")
 
 
-def test_what_shares_take_of_a_gpu_counts_by_mode_and_each_mode_is_there(world: Scraped) -> None:
+def test_shared_amounts_of_a_gpu_are_counted_for_every_mode(world: Scraped) -> None:
     world.share(1, POD, gib=20, percent=25)
     world.share(2, OTHER, gib=10, percent=50)
     assert world.gpu_is(gpus.MEMORY_GIVEN, "mps") == 30 * GIB
@@ -137,7 +138,7 @@ def test_all_the_power_of_a_gpu_that_a_claim_has_alone_is_its_own(world: Scraped
     assert world.claim_is(claim_figures.PART) == {"whole": 1}
 
 
-def test_where_a_process_is_nobodys_nothing_is_put_down_to_anyone(world: Scraped) -> None:
+def test_an_unowned_process_is_attributed_to_no_claim(world: Scraped) -> None:
     world.share(1, POD)
     world.share(2, OTHER)
     world.process(11, 60, pod=ids.PodUid("a-stranger"))
@@ -154,10 +155,10 @@ def test_a_mig_device_has_its_profile_and_uuid_its_memory_and_no_utilization(
     migclaims.prepared(world.node, ref)
     world.look()
     (labels,) = world.figures()[claim_figures.INFO.name]
-    told = dict(zip(claim_figures.INFO.labels, labels, strict=True))
-    assert (told["dra_mig_profile"], told["mode"]) == ("3g.40gb", "mig")
-    assert told["dra_mig_device_uuid"].startswith("MIG-")
-    assert told["UUID"] == world.uuid
+    document = dict(zip(claim_figures.INFO.labels, labels, strict=True))
+    assert (document["dra_mig_profile"], document["mode"]) == ("3g.40gb", "mig")
+    assert document["dra_mig_device_uuid"].startswith("MIG-")
+    assert document["UUID"] == world.uuid
     assert world.claim_is(claim_figures.USED) == {"claim-1": 0}
     assert world.claim_is(claim_figures.LIMIT)["claim-1"] == pytest.approx(40 * GIB, rel=0.02)
     assert not world.figures()[claim_figures.BUSY.name]
@@ -178,7 +179,7 @@ def test_the_series_of_a_claim_end_with_the_claim(world: Scraped) -> None:
     world.look()
     release(world.node, claim)
     left = world.figures()
-    named = [one.name for one in claim_figures.FAMILIES if CLAIM in one.labels]
+    named = [family.name for family in claim_figures.FAMILIES if CLAIM in family.labels]
     assert {name: dict(left[name]) for name in named} == {name: {} for name in named}
 
 
@@ -214,7 +215,7 @@ def test_records_that_cannot_be_read_cost_the_claims_series_alone(world: Scraped
 
 
 def test_every_family_has_figures_and_no_figure_is_without_a_family(world: Scraped) -> None:
-    assert world.figures().keys() == {one.name for one in scrape.FAMILIES}
+    assert world.figures().keys() == {family.name for family in scrape.FAMILIES}
 
 
 def test_a_fault_in_the_figures_hides_no_other_metric() -> None:
@@ -225,9 +226,9 @@ def test_a_fault_in_the_figures_hides_no_other_metric() -> None:
         raise ValueError("a fault of ours")
 
     registry.register(metric_collector.FigureCollector((families.Family("mine", "Mine."),), fail))
-    told = prometheus_client.generate_latest(registry).decode()
-    assert "other_total 1.0" in told
-    assert "# TYPE mine gauge" in told
+    decoded = prometheus_client.generate_latest(registry).decode()
+    assert "other_total 1.0" in decoded
+    assert "# TYPE mine gauge" in decoded
 
 
 def test_a_scrape_is_text_that_prometheus_takes(world: Scraped) -> None:

@@ -42,7 +42,7 @@ class World:
         self.watch.subscribe(lambda: self.heard.append(self.values()))
 
     def values(self, gpu: ids.GpuUuid = FIRST) -> list[str]:
-        return [one.value for one in self.watch.ailments().get(gpu, ())]
+        return [ailment.value for ailment in self.watch.ailments().get(gpu, ())]
 
     def run(self, *script: fakes.Happening) -> None:
         self.script.script.extend(script)
@@ -68,7 +68,7 @@ def world(tmp_path: Path) -> World:
 def test_all_gpus_are_polled_at_the_start_and_every_so_often(world: World) -> None:
     assert world.watch.problem() == "the GPUs have not been polled yet"
     world.run(*[None] * 11)
-    assert world.script.polls == [(at, gpu) for at in (0, 5, 10) for gpu in fakes.GPUS]
+    assert world.script.polls == [(entry, gpu) for entry in (0, 5, 10) for gpu in fakes.GPUS]
     assert world.watch.problem() is None
     assert world.watch.ailments() == {FIRST: (), SECOND: ()}
 
@@ -76,7 +76,7 @@ def test_all_gpus_are_polled_at_the_start_and_every_so_often(world: World) -> No
 def test_nodes_that_start_together_poll_apart(tmp_path: Path) -> None:
     world = World(tmp_path, jitter=0.3)
     world.run(*[None] * 8)
-    assert sorted({at for at, _ in world.script.polls}) == [0, 1.5, 6.5]
+    assert sorted({time_s for time_s, _ in world.script.polls}) == [0, 1.5, 6.5]
 
 
 def test_a_grave_xid_is_heard_of_before_the_gpu_is_asked(world: World) -> None:
@@ -91,9 +91,9 @@ def test_a_grave_xid_is_heard_of_before_the_gpu_is_asked(world: World) -> None:
     assert world.sample("xids_total", **{"class": "node", "xid": "79"}) == 1
 
 
-def test_what_the_poll_after_an_xid_finds_is_told_too(world: World) -> None:
-    found = {FIRST: PollResult(recovery=1, repair_pending=True)}
-    world.run(lambda: world.script.now.update(found), XidEvent(FIRST, 154))
+def test_findings_of_the_poll_after_an_xid_are_reported_too(world: World) -> None:
+    poll_results = {FIRST: PollResult(recovery=1, repair_pending=True)}
+    world.run(lambda: world.script.now.update(poll_results), XidEvent(FIRST, 154))
     assert world.values() == ["GPU_RESET", "pending"]
     assert [reason for _, _, reason, _ in world.told.told] == [
         "GpuNotice",
@@ -126,7 +126,7 @@ def test_a_flood_of_grave_xids_is_one_ailment_and_few_polls(world: World) -> Non
     assert world.sample("xids_total", **{"class": "reset", "xid": "119"}) == 500
 
 
-def test_how_long_the_loop_has_stood_still_is_known(world: World) -> None:
+def test_the_age_of_the_last_loop_is_known(world: World) -> None:
     world.run(None)
     world.clock.advance(40)
     assert world.watch.idle_s() == 40
@@ -234,7 +234,7 @@ def test_a_gpu_that_fails_three_times_a_day_stays_tainted_until_cleared(
     assert again.sample("quarantined_gpus") == 0
 
 
-def test_what_ails_a_gpu_at_every_start_anew_is_no_failure_that_is_over(tmp_path: Path) -> None:
+def test_a_fault_present_at_every_start_is_no_new_failure(tmp_path: Path) -> None:
     broken = PollResult(recovery=0, repair_failed=True)
     for _ in range(5):
         world = World(tmp_path)
@@ -258,8 +258,8 @@ def test_a_gpu_that_does_not_answer_holds_up_no_other_and_is_asked_again(world: 
 
     polled = len(world.script.polls)
     world.run(*[None] * 6, XidEvent(SECOND, 79), answer, None, None)
-    asked = [gpu for _, gpu in world.script.polls[polled:]]
-    assert asked.count(FIRST) > asked.count(SECOND)
+    gpu_uuids = [gpu for _, gpu in world.script.polls[polled:]]
+    assert gpu_uuids.count(FIRST) > gpu_uuids.count(SECOND)
     assert world.values(SECOND) == ["79"]
     assert world.values() == ["hung"]
     assert "nvmlDeviceGetMemoryInfo does not return" in (world.watch.unhealthy_summary() or "")

@@ -20,7 +20,7 @@ def test_a_reset_answers_two_of_the_actions_and_no_other(action: RecoveryAction)
     assert (reset_policy.blocking_reason(GpuUse(PollResult(recovery=action))) == "") is answers
 
 
-def test_what_else_ails_a_gpu_asks_for_nothing() -> None:
+def test_other_faults_request_no_reset() -> None:
     assert not reset_policy.asks_for_reset(
         [ailing(names.TAINT_XID, "48"), ailing(names.TAINT_LOST, "lost")]
     )

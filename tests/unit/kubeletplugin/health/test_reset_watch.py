@@ -45,10 +45,10 @@ class World:
     def use(self, gpu: ids.GpuUuid) -> GpuUse:
         assert gpu == GPU
         self.asked.append(self.is_held())
-        found = self.uses.pop(0) if len(self.uses) > 1 else self.uses[0]
-        if isinstance(found, errors.RationError):
-            raise found
-        return found
+        popped = self.uses.pop(0) if len(self.uses) > 1 else self.uses[0]
+        if isinstance(popped, errors.RationError):
+            raise popped
+        return popped
 
     def reset(self, gpu: ids.GpuUuid) -> None:
         assert self.is_held()
@@ -72,10 +72,10 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    assert made.resets("done") == made.resets("failed") == 0
-    yield made
-    assert not made.is_held()
+    created = World(tmp_path)
+    assert created.resets("done") == created.resets("failed") == 0
+    yield created
+    assert not created.is_held()
 
 
 def test_an_unused_gpu_that_requests_a_reset_is_reset_while_reserved(world: World) -> None:
@@ -112,13 +112,13 @@ def test_a_gpu_with_something_on_it_is_not_taken_in_hand(world: World) -> None:
     assert world.acts == [GPU]
 
 
-def test_what_came_onto_the_gpu_until_it_was_in_hand_keeps_it(world: World) -> None:
+def test_a_claim_prepared_before_the_reset_prevents_it(world: World) -> None:
     world.uses = [GpuUse(ASKS), HELD]
     world.look()
     assert (world.acts, world.asked) == ([], [False, True])
 
 
-def test_what_cannot_be_asked_may_be_on_the_gpu(world: World) -> None:
+def test_unreadable_processes_count_as_using_the_gpu(world: World) -> None:
     world.uses = [errors.NodeFault("list", "desired", "no"), GpuUse(ASKS)]
     world.look()
     assert world.acts == []

@@ -32,7 +32,7 @@ def test_a_process_is_of_the_pod_that_its_group_is_named_after(text: str) -> Non
     assert cgroups.parse_pod_uids(text) == (POD,)
 
 
-def test_where_a_kubelet_runs_in_a_pod_the_outermost_pod_comes_first() -> None:
+def test_for_a_kubelet_in_a_pod_the_outermost_pod_comes_first() -> None:
     text = f"0::/kubepods/pod{DASHED}/7cbd/kubelet/kubepods/burstable/pod{OTHER}/11aa\n"
     assert cgroups.parse_pod_uids(text) == (POD, OTHER)
 

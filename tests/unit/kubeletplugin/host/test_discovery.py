@@ -26,7 +26,7 @@ def test_a_failed_reading_keeps_the_last_inventory() -> None:
     assert len(last.gpus) == 8
 
 
-def test_what_a_failed_reading_left_is_not_trusted_until_it_is_read_again() -> None:
+def test_an_inventory_after_a_failed_read_is_not_trusted() -> None:
     fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
     gpus = discovery.Discovery(fake)
     assert gpus.refresh() == gpus.trusted()
@@ -41,18 +41,18 @@ def test_what_a_failed_reading_left_is_not_trusted_until_it_is_read_again() -> N
 
 
 def test_a_gpu_that_is_lost_is_remembered_and_one_taken_out_is_not() -> None:
-    made = machine.build("hgx-h100", seed="node-1")
-    gpus = discovery.Discovery(nvml.FakeNvml(made))
+    built = machine.build("hgx-h100", seed="node-1")
+    gpus = discovery.Discovery(nvml.FakeNvml(built))
     third, fourth = gpus.refresh().gpus[2:4]
-    made.lose(made.find(third.uuid))
-    found = gpus.refresh()
-    assert len(found.gpus) == 7
-    assert [gpu.uuid for gpu in found.lost] == [third.uuid]
-    assert [gpu.pci for gpu in found.all_gpus] == sorted(gpu.pci for gpu in found.all_gpus)
-    made.restore(made.find(third.uuid))
-    made.remove(made.find(fourth.uuid))
-    found = gpus.refresh()
-    assert (len(found.gpus), found.lost) == (7, ())
+    built.lose(built.find(third.uuid))
+    inventory = gpus.refresh()
+    assert len(inventory.gpus) == 7
+    assert [gpu.uuid for gpu in inventory.lost] == [third.uuid]
+    assert [gpu.pci for gpu in inventory.all_gpus] == sorted(gpu.pci for gpu in inventory.all_gpus)
+    built.restore(built.find(third.uuid))
+    built.remove(built.find(fourth.uuid))
+    inventory = gpus.refresh()
+    assert (len(inventory.gpus), inventory.lost) == (7, ())
 
 
 def a_place(gpu: model.Gpu, start: int = 0) -> mig.InstanceRef:
@@ -67,9 +67,9 @@ def test_our_instances_are_told_apart_from_everybody_elses() -> None:
     for start in (0, 4):
         acts.create(a_place(gpu, start))
     gpus = discovery.Discovery(fake, lambda: frozenset({a_place(gpu, 4)}))
-    for found in (gpus.refresh().gpus[0], gpus.refresh_gpu(gpu.uuid)):
-        assert found.mig is not None
-        assert [(one.placement.start, one.ours) for one in found.mig.instances] == [
+    for result in (gpus.refresh().gpus[0], gpus.refresh_gpu(gpu.uuid)):
+        assert result.mig is not None
+        assert [(instance.placement.start, instance.ours) for instance in result.mig.instances] == [
             (0, False),
             (4, True),
         ]
@@ -84,9 +84,9 @@ def test_an_instance_whose_record_comes_or_goes_while_it_is_read_is_ours() -> No
     ours, nothing = frozenset({a_place(gpu)}), frozenset[mig.InstanceRef]()
     for answers in ([ours, nothing], [nothing, ours]):
         gpus = discovery.Discovery(fake, functools.partial(next, iter(answers)))
-        found = gpus.refresh().gpus[0].mig
-        assert found is not None
-        assert not found.foreign
+        result = gpus.refresh().gpus[0].mig
+        assert result is not None
+        assert not result.foreign
 
 
 def test_a_gpu_that_was_read_again_meanwhile_is_not_overwritten_by_what_was_before() -> None:
@@ -96,27 +96,27 @@ def test_a_gpu_that_was_read_again_meanwhile_is_not_overwritten_by_what_was_befo
 
     class Slow(nvml.FakeNvml):
         def inventory(self) -> model.Inventory:
-            found = super().inventory()
+            inventory = super().inventory()
             partitioning.FakePartitions(self.library).enable(uuid)
             gpus.refresh_gpu(uuid)
-            return found
+            return inventory
 
     gpus._nvml = Slow(fake.machine)
-    found = gpus.refresh().gpus[0].mig
-    assert found is not None
-    assert found.enabled
+    result = gpus.refresh().gpus[0].mig
+    assert result is not None
+    assert result.enabled
 
 
 def test_after_a_gpu_could_not_be_read_again_all_are_before_they_are_trusted() -> None:
-    made = machine.build("hgx-h100", seed="node-1")
-    fake = nvml.FakeNvml(made)
+    built = machine.build("hgx-h100", seed="node-1")
+    fake = nvml.FakeNvml(built)
     gpus = discovery.Discovery(fake)
     uuid = gpus.refresh().gpus[0].uuid
-    made.lose(made.gpus[0])
+    built.lose(built.gpus[0])
     with pytest.raises(errors.DeviceFault):
         gpus.refresh_gpu(uuid)
     readings = fake.readings
-    made.restore(made.gpus[0])
+    built.restore(built.gpus[0])
     assert gpus.trusted().by_uuid(uuid) is not None
     assert fake.readings == readings + 1
     gpus.trusted()
@@ -136,8 +136,8 @@ def a_hang(gpu: ids.GpuUuid) -> errors.Hung:
 def test_a_gpu_that_hangs_during_a_reread_is_lost_without_affecting_others() -> None:
     fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
     gpus = discovery.Discovery(fake)
-    before = gpus.refresh()
-    sick = before.gpus[2]
+    previous = gpus.refresh()
+    sick = previous.gpus[2]
     fake.hangs[sick.uuid] = a_hang(sick.uuid)
     with pytest.raises(errors.Hung):
         gpus.refresh_gpu(sick.uuid)
@@ -147,21 +147,21 @@ def test_a_gpu_that_hangs_during_a_reread_is_lost_without_affecting_others() -> 
     assert gpus.refresh().lost == (sick,)
     fake.hangs.clear()
     assert gpus.refresh_gpu(sick.uuid) == sick
-    assert gpus.current() == before
+    assert gpus.current() == previous
 
 
 def test_a_gpu_that_hangs_from_the_start_is_known_by_what_was_remembered() -> None:
     class Memory(discovery.NoInventoryStore):
         def read(self) -> model.Inventory:
-            return model.Inventory(lost=before.gpus)
+            return model.Inventory(lost=previous.gpus)
 
     fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
-    before = fake.inventory()
-    sick = before.gpus[2]
+    previous = fake.inventory()
+    sick = previous.gpus[2]
     fake.hangs[sick.uuid] = a_hang(sick.uuid)
     gpus = discovery.Discovery(fake, store=Memory())
     assert gpus.current().gpus == ()
     assert gpus.refresh().lost == (sick,)
     assert discovery.Discovery(fake).refresh().lost == (), "never known, it is withheld"
     fake.hangs.clear()
-    assert gpus.refresh().gpus == before.gpus
+    assert gpus.refresh().gpus == previous.gpus

@@ -73,11 +73,11 @@ def test_a_root_below_the_hosts_is_on_the_host_without_it(
 
 
 def test_a_device_that_the_root_lacks_is_the_hosts(root: Path, tmp_path: Path) -> None:
-    there = {tmp_path / "host/dev/nvidiactl": (195, 255)}
-    node = driver_root.DriverRoot(root, there.get, tmp_path / "host").node("nvidiactl")
+    present = {tmp_path / "host/dev/nvidiactl": (195, 255)}
+    node = driver_root.DriverRoot(root, present.get, tmp_path / "host").node("nvidiactl")
     assert node is not None
     assert node.host_path == str(tmp_path / "host/dev/nvidiactl")
-    assert driver_root.DriverRoot(root, there.get).node("nvidiactl") is None
+    assert driver_root.DriverRoot(root, present.get).node("nvidiactl") is None
 
 
 def test_a_plain_file_is_no_device(tmp_path: Path) -> None:
@@ -91,9 +91,9 @@ def test_a_root_that_is_looked_for_is_the_one_that_has_the_driver(tmp_path: Path
     root = driver_root.DriverRoot(driver_search.build_search("auto", tmp_path), host=tmp_path)
     with pytest.raises(driver_root.DriverNotReady, match=r"/usr/local is not there$"):
         root.require("libnvidia-ml.so.1")
-    there = tmp_path / "run/nvidia/driver"
-    gpunode.a_driver_root(there)
-    found = root.require("libnvidia-ml.so.1")
-    assert found == there / gpunode.LIBRARIES / f"libnvidia-ml.so.{gpunode.VERSION}"
-    assert root.path == there
-    assert root.host_path(str(found)) == f"/run/nvidia/driver/{found.relative_to(there)}"
+    path = tmp_path / "run/nvidia/driver"
+    gpunode.a_driver_root(path)
+    require = root.require("libnvidia-ml.so.1")
+    assert require == path / gpunode.LIBRARIES / f"libnvidia-ml.so.{gpunode.VERSION}"
+    assert root.path == path
+    assert root.host_path(str(require)) == f"/run/nvidia/driver/{require.relative_to(path)}"

@@ -15,11 +15,11 @@ def test_the_gpus_of_the_last_process_are_known_as_such_that_cannot_be_read(
 ) -> None:
     file = tmp_path / "inventory.json"
     fake = nvml.FakeNvml(machine.build(product, seed="node-1"))
-    found = discovery.Discovery(fake, store=last_inventory.LastInventory(file)).refresh()
+    inventory = discovery.Discovery(fake, store=last_inventory.LastInventory(file)).refresh()
     later = discovery.Discovery(fake, store=last_inventory.LastInventory(file))
-    assert later.current() == model.Inventory(lost=found.gpus)
-    assert fake.knows == found.gpus
-    assert later.refresh() == found
+    assert later.current() == model.Inventory(lost=inventory.gpus)
+    assert fake.knows == inventory.gpus
+    assert later.refresh() == inventory
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"version":9,"gpus":[]}', '{"gpus":[{"uuid":1}]}'])
@@ -33,13 +33,15 @@ def test_nothing_is_written_where_nothing_has_changed(tmp_path: Path) -> None:
     file = tmp_path / "inventory.json"
     fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
     gpus = discovery.Discovery(fake, store=last_inventory.LastInventory(file))
-    found = gpus.refresh()
-    before = file.stat().st_mtime_ns
+    inventory = gpus.refresh()
+    previous = file.stat().st_mtime_ns
     gpus.refresh()
-    gpus.refresh_gpu(found.gpus[3].uuid)
-    assert file.stat().st_mtime_ns == before
-    last_inventory.LastInventory(file).write(dataclasses.replace(found, gpus=found.gpus[:1]))
-    assert file.stat().st_mtime_ns != before
+    gpus.refresh_gpu(inventory.gpus[3].uuid)
+    assert file.stat().st_mtime_ns == previous
+    last_inventory.LastInventory(file).write(
+        dataclasses.replace(inventory, gpus=inventory.gpus[:1])
+    )
+    assert file.stat().st_mtime_ns != previous
 
 
 def test_a_folder_that_cannot_be_written_costs_the_memory_only(tmp_path: Path) -> None:

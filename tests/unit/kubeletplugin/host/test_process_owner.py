@@ -14,7 +14,9 @@ def test_a_process_is_looked_up_under_the_host_root(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])
-def test_one_that_is_gone_or_unreadable_is_of_no_pod(tmp_path: Path, content: bytes | None) -> None:
+def test_a_dead_or_unreadable_process_belongs_to_no_pod(
+    tmp_path: Path, content: bytes | None
+) -> None:
     if content is not None:
         (tmp_path / "proc/4711").mkdir(parents=True)
         (tmp_path / "proc/4711/cgroup").write_bytes(content)

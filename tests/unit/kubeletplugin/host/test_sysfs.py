@@ -10,9 +10,9 @@ PCI = ids.PciAddress("0000:53:00.0")
 
 @pytest.fixture
 def host(tmp_path: Path) -> Path:
-    place = tmp_path / "sys/devices/pci0000:50/0000:50:01.0/0000:53:00.0"
-    place.mkdir(parents=True)
-    (place / "numa_node").write_text("1\n")
+    path = tmp_path / "sys/devices/pci0000:50/0000:50:01.0/0000:53:00.0"
+    path.mkdir(parents=True)
+    (path / "numa_node").write_text("1\n")
     links = tmp_path / "sys/bus/pci/devices"
     links.mkdir(parents=True)
     (links / PCI).symlink_to("../../../devices/pci0000:50/0000:50:01.0/0000:53:00.0")

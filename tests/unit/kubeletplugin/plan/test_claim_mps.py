@@ -28,23 +28,23 @@ def test_a_claim_without_mps_has_no_daemon() -> None:
 
 
 def test_a_limit_is_cut_to_whole_mebibytes() -> None:
-    found = own(a_whole(), pinnedMemory="1.9Mi")
-    assert found is not None
-    assert found.limits == {0: 1 << 20}
+    mps_server = own(a_whole(), pinnedMemory="1.9Mi")
+    assert mps_server is not None
+    assert mps_server.limits == {0: 1 << 20}
 
 
 def test_a_device_without_a_limit_has_the_whole_mebibytes_of_its_memory() -> None:
-    found = own(a_whole(memory_bytes=(80 << 30) + 5))
-    assert found is not None
-    assert claim_mps.step_arguments(found)[claim_mps.MEMORY] == str(80 << 30)
+    mps_server = own(a_whole(memory_bytes=(80 << 30) + 5))
+    assert mps_server is not None
+    assert claim_mps.step_arguments(mps_server)[claim_mps.MEMORY] == str(80 << 30)
 
 
 def test_a_gpu_that_does_not_tell_its_memory_needs_a_limit() -> None:
     with pytest.raises(errors.BadInput, match="does not tell its memory; expected a limit"):
         own(a_whole(memory_bytes=None))
-    found = own(a_whole(memory_bytes=None), pinnedMemory="4Gi")
-    assert found is not None
-    assert claim_mps.step_arguments(found)[claim_mps.MEMORY] == str(4 << 30)
+    mps_server = own(a_whole(memory_bytes=None), pinnedMemory="4Gi")
+    assert mps_server is not None
+    assert claim_mps.step_arguments(mps_server)[claim_mps.MEMORY] == str(4 << 30)
 
 
 def test_several_users_at_once_need_volta() -> None:
@@ -63,8 +63,8 @@ def test_no_limit_can_name_a_mig_device_that_is_not_made_yet() -> None:
 
 
 def test_a_step_says_which_device_it_is_for() -> None:
-    known = {"profile": 19, "start": 0, "size": 1}
-    of_part = steps.Step(claim_mps.SERVE, claim_mps.LEAVE, ids.GpuUuid("GPU-1"), known)
+    fields = {"profile": 19, "start": 0, "size": 1}
+    of_part = steps.Step(claim_mps.SERVE, claim_mps.LEAVE, ids.GpuUuid("GPU-1"), fields)
     assert claim_mps.step_instance(of_part) == mig.InstanceRef(
         ids.GpuUuid("GPU-1"), 19, mig.Placement(0, 1)
     )

@@ -10,7 +10,7 @@ UUID = ids.MigUuid("MIG-1")
 MADE = partition.Instance(2, 9, PLACE.placement, 0, UUID)
 
 
-def test_what_was_made_is_destroyed_by_its_place_and_its_uuid() -> None:
+def test_a_created_instance_is_destroyed_by_placement_and_uuid() -> None:
     undo = MAKE.inverse(mig.instance_facts(MADE))
     assert (undo.act, mig.step_instance(undo)) == (
         mig.DESTROY,
@@ -18,7 +18,7 @@ def test_what_was_made_is_destroyed_by_its_place_and_its_uuid() -> None:
     )
 
 
-def test_what_may_have_been_made_is_destroyed_by_its_place() -> None:
+def test_a_possibly_created_instance_is_destroyed_by_placement() -> None:
     assert mig.step_instance(MAKE.inverse()) == PLACE
     assert not MAKE.inverse().rebooted
     assert MAKE.inverse(rebooted=True).rebooted

@@ -17,22 +17,22 @@ def a_grant(gpu: str = "GPU-1", *, admin: bool = False, enabled: bool = False) -
 
 
 def planned(*grants: steps.Grant, on_for_us: frozenset[ids.GpuUuid] = frozenset()) -> planner.Plan:
-    asked = [(one, v1alpha1.GpuConfig()) for one in grants]
-    return planner.make_plan(allocated_claims.UID, KIND, asked, on_for_us)
+    request = [(grant, v1alpha1.GpuConfig()) for grant in grants]
+    return planner.make_plan(allocated_claims.UID, KIND, request, on_for_us)
 
 
 def test_a_whole_gpu_needs_no_step() -> None:
-    made = planned(a_grant())
-    (device,) = made.devices
-    assert made.steps == ()
+    plan = planned(a_grant())
+    (device,) = plan.devices
+    assert plan.steps == ()
     assert device.edits == steps.Edits((GPU,))
     assert device.cdi_id == f"{KIND}={allocated_claims.UID}-{NAME}"
     assert device.cdi_name == f"{allocated_claims.UID}-{NAME}"
 
 
 def test_gpus_are_named_once_in_the_order_of_locking() -> None:
-    made = planned(a_grant("GPU-2"), a_grant("GPU-1"), a_grant("GPU-2"))
-    assert made.gpus == ("GPU-1", "GPU-2")
+    plan = planned(a_grant("GPU-2"), a_grant("GPU-1"), a_grant("GPU-2"))
+    assert plan.gpus == ("GPU-1", "GPU-2")
 
 
 def test_a_step_and_its_inverse_take_each_other_back() -> None:
@@ -43,8 +43,8 @@ def test_a_step_and_its_inverse_take_each_other_back() -> None:
 
 def test_overlap_counts_gpus() -> None:
     held = planned(a_grant()).devices
-    found = planner.find_overlap(planned(a_grant()), "me", [("them", held)])
-    assert found == planner.Overlap(GPU, ("them",))
+    overlap = planner.find_overlap(planned(a_grant()), "me", [("them", held)])
+    assert overlap == planner.Overlap(GPU, ("them",))
     assert planner.find_overlap(planned(a_grant(gpu="GPU-2")), "me", [("them", held)]) is None
 
 
@@ -55,12 +55,12 @@ def test_admin_access_neither_holds_nor_is_held_off() -> None:
 
 
 def test_a_mig_device_enables_mig_and_is_created_at_its_placement() -> None:
-    made = planned(a_part(HALF, 4))
-    on, make = made.steps
+    plan = planned(a_part(HALF, 4))
+    on, built = plan.steps
     assert (on.act, on.undo, on.arguments) == ("mig-on", "mig-off-again", {})
-    assert (make.act, make.undo) == ("mig-make", "mig-destroy")
-    assert make.arguments == {"profile": 9, "start": 4, "size": 4}
-    (device,) = made.devices
+    assert (built.act, built.undo) == ("mig-make", "mig-destroy")
+    assert built.arguments == {"profile": 9, "start": 4, "size": 4}
+    (device,) = plan.devices
     assert device.device == f"{NAME}-mig-3g40gb-4"
     assert device.edits.instance == mig.InstanceRef(GPU, 9, mig.Placement(4, 4))
 
@@ -74,12 +74,12 @@ def test_mig_enabled_by_others_stays_on_and_our_last_claim_disables_ours() -> No
 
 def test_an_instance_that_somebody_else_made_is_taken_as_it_is() -> None:
     gpu = a_gpu(enabled=True)
-    there = mig.Instance(2, 9, mig.Placement(4, 4), 0, ids.MigUuid("MIG-1"))
-    face = faces.MigFace(gpu, HALF, mig.Placement(4, 4), there)
-    made = planned(steps.Grant("gpu", "node-1", face))
-    assert made.steps == ()
-    assert made.devices[0].edits.instance == mig.InstanceRef(
-        GPU, 9, mig.Placement(4, 4), there.uuid
+    instance = mig.Instance(2, 9, mig.Placement(4, 4), 0, ids.MigUuid("MIG-1"))
+    face = faces.MigFace(gpu, HALF, mig.Placement(4, 4), instance)
+    plan = planned(steps.Grant("gpu", "node-1", face))
+    assert plan.steps == ()
+    assert plan.devices[0].edits.instance == mig.InstanceRef(
+        GPU, 9, mig.Placement(4, 4), instance.uuid
     )
 
 
@@ -90,7 +90,7 @@ def test_a_whole_gpu_ends_mig_for_as_long_as_it_is_held() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "meet"),
+    ("grant", "other", "meet"),
     [
         (a_part(HALF, 0), a_part(HALF, 4), False),
         (a_part(EIGHTH, 3), a_part(HALF, 4), False),
@@ -102,17 +102,17 @@ def test_a_whole_gpu_ends_mig_for_as_long_as_it_is_held() -> None:
     ],
 )
 def test_parts_meet_by_memory_slices_and_the_whole_meets_every_part(
-    one: steps.Grant, other: steps.Grant, *, meet: bool
+    grant: steps.Grant, other: steps.Grant, *, meet: bool
 ) -> None:
-    for first, second in ((one, other), (other, one)):
-        found = planner.find_overlap(planned(first), "me", [("them", planned(second).devices)])
-        assert (found is not None) is meet
+    for first, second in ((grant, other), (other, grant)):
+        overlap = planner.find_overlap(planned(first), "me", [("them", planned(second).devices)])
+        assert (overlap is not None) is meet
         within = planner.find_overlap(planned(first, second), "me", [])
         assert (within is not None) is meet
 
 
 def test_an_overlap_of_parts_names_the_slices() -> None:
-    found = planner.find_overlap(
+    overlap = planner.find_overlap(
         planned(a_part(HALF, 4)), "me", [("them", planned(a_grant()).devices)]
     )
-    assert str(found) == "a part of memory slices 4 to 7 of GPU-1"
+    assert str(overlap) == "a part of memory slices 4 to 7 of GPU-1"

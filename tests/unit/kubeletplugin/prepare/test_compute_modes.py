@@ -29,25 +29,25 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    of = machine.build("hgx-h100", seed="node-1")
-    return World(sharing.FakeModes(of), ids.GpuUuid(of.gpus[0].uuid), tmp_path / "modes")
+    built = machine.build("hgx-h100", seed="node-1")
+    return World(sharing.FakeModes(built), ids.GpuUuid(built.gpus[0].uuid), tmp_path / "modes")
 
 
-@pytest.mark.parametrize("before", [DEFAULT, PROHIBITED, EXCLUSIVE])
+@pytest.mark.parametrize("previous", [DEFAULT, PROHIBITED, EXCLUSIVE])
 @pytest.mark.parametrize("shared", [DEFAULT, EXCLUSIVE])
 def test_the_mode_before_is_there_again_whichever_it_was(
-    world: World, before: int, shared: int
+    world: World, previous: int, shared: int
 ) -> None:
     exclusive = shared == EXCLUSIVE
-    world.knob.write(world.gpu, before)
-    assert world.modes().set_shared(world.gpu, exclusive=exclusive) == before
+    world.knob.write(world.gpu, previous)
+    assert world.modes().set_shared(world.gpu, exclusive=exclusive) == previous
     assert world.mode == shared
-    assert world.modes().set_shared(world.gpu, exclusive=exclusive) == before
+    assert world.modes().set_shared(world.gpu, exclusive=exclusive) == previous
     world.modes().restore(world.gpu, DEFAULT)
-    assert world.mode == before
+    assert world.mode == previous
 
 
-def test_what_was_given_back_is_forgotten(world: World) -> None:
+def test_restored_compute_modes_are_forgotten(world: World) -> None:
     world.modes().set_shared(world.gpu, exclusive=True)
     world.modes().restore(world.gpu)
     world.knob.write(world.gpu, PROHIBITED)
@@ -80,9 +80,9 @@ def test_a_change_that_hangs_and_is_made_later_is_undone_all_the_same(world: Wor
 
 def test_a_mode_whose_reading_hangs_is_told_so_and_leaves_nothing_to_undo(world: World) -> None:
     world.knob.hung.add(world.gpu)
-    with pytest.raises(errors.Hung, match="nvmlDeviceGetComputeMode hangs") as told:
+    with pytest.raises(errors.Hung, match="nvmlDeviceGetComputeMode hangs") as raised:
         world.modes().set_shared(world.gpu, exclusive=True)
-    assert isinstance(told.value, errors.Unchanged)
+    assert isinstance(raised.value, errors.Unchanged)
     assert not world.folder.exists()
 
 

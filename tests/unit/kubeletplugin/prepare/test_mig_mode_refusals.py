@@ -18,9 +18,9 @@ FIRST_S = mig_mode_refusals.PACE.base_s
 
 def refusing(value: str) -> tuple[mig_mode_refusals.ModeRefusals, fake_clock.FakeClock]:
     time = fake_clock.FakeClock()
-    made = mig_mode_refusals.ModeRefusals(time)
-    made.add(GPU.uuid, value)
-    return made, time
+    mode_refusals = mig_mode_refusals.ModeRefusals(time)
+    mode_refusals.add(GPU.uuid, value)
+    return mode_refusals, time
 
 
 def with_mig_on() -> model.Inventory:
@@ -29,8 +29,8 @@ def with_mig_on() -> model.Inventory:
 
 
 def test_a_mode_that_stays_off_keeps_back_the_parts_of_that_gpu_alone() -> None:
-    made, _ = refusing(mig_mode_refusals.OFF)
-    kept_back = made.taints(INVENTORY)
+    mode_refusals, _ = refusing(mig_mode_refusals.OFF)
+    kept_back = mode_refusals.taints(INVENTORY)
     assert set(kept_back.values()) == {
         (slices.Taint(names.MIG_MODE_TAINT, "stays-off", "NoSchedule"),)
     }
@@ -40,36 +40,36 @@ def test_a_mode_that_stays_off_keeps_back_the_parts_of_that_gpu_alone() -> None:
 
 
 def test_mig_that_stays_enabled_withholds_the_gpu_and_shares_but_not_the_monitor() -> None:
-    made, _ = refusing(mig_mode_refusals.ON)
-    assert made.taints(with_mig_on()).keys() == {NAME, f"{NAME}-mps", f"{NAME}-ts"}
+    mode_refusals, _ = refusing(mig_mode_refusals.ON)
+    assert mode_refusals.taints(with_mig_on()).keys() == {NAME, f"{NAME}-mps", f"{NAME}-ts"}
 
 
 def test_a_mode_that_is_the_other_by_now_keeps_nothing_back() -> None:
-    made, _ = refusing(mig_mode_refusals.OFF)
-    assert made.taints(with_mig_on()) == {}
-    made, _ = refusing(mig_mode_refusals.ON)
-    assert made.taints(INVENTORY) == {}
+    mode_refusals, _ = refusing(mig_mode_refusals.OFF)
+    assert mode_refusals.taints(with_mig_on()) == {}
+    mode_refusals, _ = refusing(mig_mode_refusals.ON)
+    assert mode_refusals.taints(INVENTORY) == {}
 
 
 def test_it_is_tried_again_after_a_while_that_doubles_with_each_refusal() -> None:
-    made, time = refusing(mig_mode_refusals.OFF)
+    mode_refusals, time = refusing(mig_mode_refusals.OFF)
     time.advance(FIRST_S - 1)
-    assert made.taints(INVENTORY)
+    assert mode_refusals.taints(INVENTORY)
     time.advance(1)
-    assert made.taints(INVENTORY) == {}
-    made.add(GPU.uuid, mig_mode_refusals.OFF)
+    assert mode_refusals.taints(INVENTORY) == {}
+    mode_refusals.add(GPU.uuid, mig_mode_refusals.OFF)
     time.advance(2 * FIRST_S - 1)
-    assert made.taints(INVENTORY)
+    assert mode_refusals.taints(INVENTORY)
     time.advance(1)
-    assert made.taints(INVENTORY) == {}
+    assert mode_refusals.taints(INVENTORY) == {}
 
 
 def test_a_change_that_worked_ends_it_and_both_are_told() -> None:
     changes: list[int] = []
-    made = mig_mode_refusals.ModeRefusals(fake_clock.FakeClock())
-    made.subscribe(lambda: changes.append(len(made.taints(INVENTORY))))
-    made.clear(GPU.uuid)
-    made.add(GPU.uuid, mig_mode_refusals.OFF)
-    made.clear(GPU.uuid)
+    mode_refusals = mig_mode_refusals.ModeRefusals(fake_clock.FakeClock())
+    mode_refusals.subscribe(lambda: changes.append(len(mode_refusals.taints(INVENTORY))))
+    mode_refusals.clear(GPU.uuid)
+    mode_refusals.add(GPU.uuid, mig_mode_refusals.OFF)
+    mode_refusals.clear(GPU.uuid)
     assert changes[0] > 0
     assert changes[1:] == [0]

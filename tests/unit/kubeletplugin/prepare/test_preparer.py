@@ -44,10 +44,12 @@ def test_the_same_claim_gets_the_same_answer_without_the_api_and_without_writes(
 ) -> None:
     ref = node.allocate(allocated_claims.an_allocated_claim())
     first = prepared(node, ref)
-    before = {path: path.stat().st_mtime_ns for path in (node.spec_path(), *node.records.iterdir())}
+    previous = {
+        path: path.stat().st_mtime_ns for path in (node.spec_path(), *node.records.iterdir())
+    }
     node.reader.down = True
     assert prepared(node, ref) == first
-    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert {path: path.stat().st_mtime_ns for path in previous} == previous
 
 
 def test_a_spec_that_went_missing_is_written_again(node: gpunode.GpuNode) -> None:
@@ -95,7 +97,7 @@ def test_results_of_other_drivers_and_pools_are_not_ours(node: gpunode.GpuNode) 
     ref = node.allocate(
         allocated_claims.an_allocated_claim(foreign, allocated_claims.a_result(), elsewhere)
     )
-    assert [one.device for one in prepared(node, ref).devices] == ["gpu-0000-53-00-0"]
+    assert [device.device for device in prepared(node, ref).devices] == ["gpu-0000-53-00-0"]
 
 
 def test_a_device_that_is_not_here_is_named_after_looking_again(node: gpunode.GpuNode) -> None:
@@ -199,7 +201,7 @@ def test_all_eight_gpus_are_one_spec_with_eight_devices(node: gpunode.GpuNode) -
 
 
 @pytest.mark.parametrize("calls", range(3))
-def test_for_a_caller_that_has_gone_nothing_is_kept(node: gpunode.GpuNode, calls: int) -> None:
+def test_nothing_is_prepared_for_a_cancelled_call(node: gpunode.GpuNode, calls: int) -> None:
     ref = node.allocate(allocated_claims.an_allocated_claim())
     answers = iter([False] * calls + [True] * 9)
     answer = node.process().preparer.prepare(ref, lambda: next(answers))
@@ -346,7 +348,7 @@ def test_a_claim_on_a_hanging_gpu_is_refused_at_once_and_can_be_retried(
     assert isinstance(process.preparer.prepare(again, gpunode.never), ports.Prepared)
 
 
-def test_what_is_prepared_on_a_gpu_that_hangs_is_answered_and_let_go(
+def test_a_prepared_claim_on_a_hanging_gpu_is_answered_and_unprepared(
     node: gpunode.GpuNode,
 ) -> None:
     ref = node.allocate(allocated_claims.an_allocated_claim())

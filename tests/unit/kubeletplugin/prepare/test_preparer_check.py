@@ -12,14 +12,14 @@ ODD = {"apiVersion": "resource.ration.dev/v1alpha1", "kind": "GpuConfig", "shape
 
 def asked(node: gpunode.GpuNode, ref: ports.ClaimRef) -> reasons.Reason | None:
     """Return what a look says, which is what Prepare would say, and leaves no trace."""
-    before = node.files()
+    previous = node.files()
     answer = node.process().preparer.check(ref)
-    assert node.files() == before
+    assert node.files() == previous
     prepared = node.process().preparer.prepare(ref, gpunode.never)
-    said = prepared.reason if isinstance(prepared, ports.Refused) else None
-    found = answer.reason if answer else None
-    assert found is said
-    return found
+    reason = prepared.reason if isinstance(prepared, ports.Refused) else None
+    result = answer.reason if answer else None
+    assert result is reason
+    return result
 
 
 def test_a_claim_that_could_be_prepared_is_not_refused(node: gpunode.GpuNode) -> None:
@@ -69,7 +69,7 @@ def test_a_cdi_folder_that_cannot_be_written_to_is_a_fault(node: gpunode.GpuNode
 def test_a_gpu_that_somebody_works_on_is_not_waited_for(node: gpunode.GpuNode) -> None:
     ref = node.allocate(allocated_claims.an_allocated_claim())
     process = node.process()
-    (gpu,) = (one.uuid for one in process.gpus.current().gpus if "53:00" in one.pci)
+    (gpu,) = (gpu.uuid for gpu in process.gpus.current().gpus if "53:00" in gpu.pci)
     with process.locks.gpus([ids.GpuUuid(gpu)]), pytest.raises(errors.NodeFault, match="busy"):
         process.preparer.check(ref)
     assert process.preparer.check(ref) is None

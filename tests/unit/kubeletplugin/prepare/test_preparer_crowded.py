@@ -13,17 +13,17 @@ def test_the_largest_claim_is_prepared_and_each_request_gets_its_own_device(
     process, ref = node.process(), allocated_claims.a_ref()
     answer = process.preparer.prepare(ref, gpunode.never)
     assert isinstance(answer, ports.Prepared), answer
-    asked = crowded.claim([one.device for one in answer.devices])
-    wanted = asked["status"]["allocation"]["devices"]["results"]
-    assert [one.request for one in answer.devices] == [one["request"] for one in wanted]
-    assert len({one.device for one in answer.devices}) == crowded.RESULTS
+    claim = crowded.claim([device.device for device in answer.devices])
+    expected = claim["status"]["allocation"]["devices"]["results"]
+    assert [device.request for device in answer.devices] == [entry["request"] for entry in expected]
+    assert len({device.device for device in answer.devices}) == crowded.RESULTS
     record = process.executor.records.read(ref.uid)
     assert record is not None
     assert record.steps == ()
     spec = json.loads(node.spec_path().read_bytes())
     opened = {
-        one["name"]: tuple(node["path"] for node in one["containerEdits"]["deviceNodes"])
-        for one in spec["devices"]
+        device["name"]: tuple(node["path"] for node in device["containerEdits"]["deviceNodes"])
+        for device in spec["devices"]
     }
     assert len(opened) == len(set(opened.values())) == crowded.RESULTS
     assert all(len(paths) == 3 for paths in opened.values())

@@ -30,11 +30,11 @@ def test_an_instance_is_made_where_the_face_says_and_given_with_what_opens_it(
     (device,) = prepared(node, ref).devices
     assert device.device == EIGHTH
     assert device.cdi_ids == (f"gpu.ration.dev/claim={ref.uid}-{EIGHTH}",)
-    found = mig_of(node)
-    (made,) = found.instances
-    assert (found.enabled, made.placement) == (True, mig.Placement(4, 1))
+    result = mig_of(node)
+    (instance,) = result.instances
+    assert (result.enabled, instance.placement) == (True, mig.Placement(4, 1))
     # nv-caps.c: 3 + GPU * 135 + GI * 9, and one more for compute instance 0.
-    minor = 3 + made.gpu_instance * 9
+    minor = 3 + instance.gpu_instance * 9
     assert spec_nodes(node, ref) == [
         ("/dev/nvidia0", 195, 0),
         (f"/dev/nvidia-caps/nvidia-cap{minor}", 237, minor),
@@ -47,22 +47,26 @@ def test_the_record_has_the_plan_and_what_became_of_it(node: gpunode.GpuNode) ->
     prepared(node, ref)
     record = node.process().executor.records.read(ref.uid)
     assert record is not None
-    (made,) = mig_of(node).instances
+    (instance,) = mig_of(node).instances
     assert [step.act for step in record.steps] == ["mig-on", "mig-make"]
     assert record.facts == (
         {},
-        {"uuid": made.uuid, "gpu_instance": str(made.gpu_instance), "compute_instance": "0"},
+        {
+            "uuid": instance.uuid,
+            "gpu_instance": str(instance.gpu_instance),
+            "compute_instance": "0",
+        },
     )
 
 
 def test_unprepare_leaves_the_gpu_as_it_was_and_needs_no_api(node: gpunode.GpuNode) -> None:
-    before = gpu_of(node)
+    previous = gpu_of(node)
     ref = a_claim(node, EIGHTH)
     prepared(node, ref)
     node.reader.down = True
     for _ in range(2):
         assert node.process().preparer.unprepare(ref) is None
-        assert (gpu_of(node), node.files()) == (before, {})
+        assert (gpu_of(node), node.files()) == (previous, {})
 
 
 def test_mig_goes_off_with_the_last_claim_whichever_turned_it_on(node: gpunode.GpuNode) -> None:
@@ -104,7 +108,9 @@ def test_two_parts_of_one_gpu_and_one_of_another_are_one_claim(node: gpunode.Gpu
 
 
 @pytest.mark.parametrize("taker", [WHOLE, HALF])
-def test_what_overlaps_is_refused_with_its_holder(node: gpunode.GpuNode, taker: str) -> None:
+def test_an_overlapping_mig_device_is_refused_with_its_holder(
+    node: gpunode.GpuNode, taker: str
+) -> None:
     first, second = a_claim(node, EIGHTH), a_claim(node, taker, number=2)
     prepared(node, first)
     answer = refused(node, second)
@@ -122,7 +128,7 @@ def test_a_part_is_refused_while_the_whole_is_held(node: gpunode.GpuNode) -> Non
 def test_an_instance_made_by_hand_is_given_as_it_is_and_outlives_the_claim(
     node: gpunode.GpuNode,
 ) -> None:
-    made = by_hand(node, "3g.40gb", 4)
+    instance = by_hand(node, "3g.40gb", 4)
     ref = a_claim(node, HALF)
     prepared(node, ref)
     record = node.process().executor.records.read(ref.uid)
@@ -131,7 +137,7 @@ def test_an_instance_made_by_hand_is_given_as_it_is_and_outlives_the_claim(
     assert len(spec_nodes(node, ref)) == 3
     assert refused(node, a_claim(node, HALF, number=2)).reason is reasons.Reason.DEVICE_OVERLAP
     node.process().preparer.unprepare(ref)
-    assert [one.uuid for one in mig_of(node).instances] == [made.uuid]
+    assert [instance.uuid for instance in mig_of(node).instances] == [instance.uuid]
 
 
 @pytest.mark.parametrize("device", [WHOLE, EIGHTH, f"{WHOLE}-mps"])
@@ -151,7 +157,7 @@ def test_a_part_that_no_gpu_has_is_unknown(node: gpunode.GpuNode, name: str) -> 
     assert answer.reason is reasons.Reason.DEVICE_UNKNOWN
 
 
-def test_where_mig_is_static_no_instance_is_made(node: gpunode.GpuNode) -> None:
+def test_with_static_mig_no_instance_is_created(node: gpunode.GpuNode) -> None:
     rule = offerings.Rule(mig=faces.MigMode.STATIC)
     node.rules = offerings.NodeOfferings(rules=(rule,))
     answer = refused(node, a_claim(node, EIGHTH))
@@ -177,7 +183,7 @@ def test_an_administrator_looks_at_the_instance_of_a_claim_and_at_nothing_else(
     assert len(mig_of(node).instances) == 1
 
 
-def test_what_is_published_is_the_same_while_parts_come_and_go(node: gpunode.GpuNode) -> None:
+def test_published_devices_stay_the_same_while_mig_devices_change(node: gpunode.GpuNode) -> None:
     def published() -> list[dict[str, object]]:
         inventory = node.process().gpus.current()
         terms = slice_builder.PublishTerms(
@@ -186,19 +192,19 @@ def test_what_is_published_is_the_same_while_parts_come_and_go(node: gpunode.Gpu
         pool, problems = slice_builder.build_pool(inventory, terms, {})
         assert not problems
         return [
-            dict(one)
-            for one in slice_builder.render(pool, slice_builder.Owner(terms.node, "uid"), 1)
+            dict(entry)
+            for entry in slice_builder.render(pool, slice_builder.Owner(terms.node, "uid"), 1)
         ]
 
-    before = published()
+    previous = published()
     ref = a_claim(node, EIGHTH, OTHER_HALF)
     prepared(node, ref)
-    assert published() == before
+    assert published() == previous
     with pytest.raises(gpunode.Killed):
         node.process(gpunode.DiesAt(1)).preparer.unprepare(ref)
-    assert published() == before
+    assert published() == previous
     node.process().preparer.unprepare(ref)
-    assert published() == before
+    assert published() == previous
 
 
 def test_our_own_instances_hide_no_face(node: gpunode.GpuNode) -> None:
@@ -228,22 +234,22 @@ def test_every_kind_of_profile_can_be_had(
     name = faces.device_name(gpu.pci)
     ref = a_claim(node, f"{name}-{device}")
     prepared(node, ref)
-    (made,) = mig_of(node, name).instances
-    assert made.placement.start == start
-    assert made.uuid is not None
+    (instance,) = mig_of(node, name).instances
+    assert instance.placement.start == start
+    assert instance.uuid is not None
     node.process().preparer.unprepare(ref)
     assert mig_of(node, name) == gpu.mig
 
 
-def test_where_mig_needs_a_reset_devices_are_created_once_it_is_enabled(
+def test_mig_devices_that_need_a_reset_are_created_once_mig_is_enabled(
     tmp_path: Path,
 ) -> None:
     node = gpunode.GpuNode(tmp_path, product="dgx-a100")
-    of = node.nvml.machine
+    machine = node.nvml.machine
     name = faces.device_name(node.nvml.inventory().gpus[0].pci)
     ref = a_claim(node, f"{name}-mig-1g5gb-0")
     assert refused(node, ref).reason is reasons.Reason.DEVICE_UNKNOWN
-    board = of.board(of.gpus[0])
+    board = machine.board(machine.gpus[0])
     board.mig = board.mig_pending = True
     prepared(node, ref)
     assert len(mig_of(node, name).instances) == 1
@@ -255,9 +261,9 @@ def test_missing_device_nodes_are_granted_by_number_and_wrong_ones_are_refused(
     node: gpunode.GpuNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ref = a_claim(node, EIGHTH)
-    known = node.numbers
+    numbers = node.numbers
     monkeypatch.setattr(
-        node, "numbers", lambda path: (237, 1) if "nvidia-cap" in path.name else known(path)
+        node, "numbers", lambda path: (237, 1) if "nvidia-cap" in path.name else numbers(path)
     )
     with pytest.raises(errors.NodeFault, match="is 237:1, expected 237:"):
         prepared(node, ref)

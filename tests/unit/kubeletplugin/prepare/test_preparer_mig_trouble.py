@@ -23,42 +23,40 @@ from tests.fakes.migclaims import (
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_what_fails_while_making_is_taken_back_and_made_at_the_next_try(
-    node: gpunode.GpuNode, times: int
-) -> None:
-    before = gpu_of(node)
-    of = node.nvml.machine
-    faults.refuse(of, of.gpus[0], 23, times)
+def test_a_failed_creation_is_rolled_back_and_retried(node: gpunode.GpuNode, times: int) -> None:
+    previous = gpu_of(node)
+    machine = node.nvml.machine
+    faults.refuse(machine, machine.gpus[0], 23, times)
     ref = a_claim(node, EIGHTH)
     for _ in range(times):
         with pytest.raises(errors.DeviceFault, match="NVML error 23"):
             node.process().preparer.prepare(ref, gpunode.never)
-        assert (gpu_of(node), node.files()) == (before, {})
+        assert (gpu_of(node), node.files()) == (previous, {})
     prepared(node, ref)
 
 
 def test_a_mig_mode_that_stays_pending_is_reverted_and_its_devices_are_withheld(
     node: gpunode.GpuNode,
 ) -> None:
-    of = node.nvml.machine
-    faults.refuse(of, of.gpus[0], 19, 1000)
+    machine = node.nvml.machine
+    faults.refuse(machine, machine.gpus[0], 19, 1000)
     ref = a_claim(node, EIGHTH)
     with pytest.raises(errors.DeviceFault, match="NVML error 19"):
         node.process().preparer.prepare(ref, gpunode.never)
-    board = of.board(of.gpus[0])
+    board = machine.board(machine.gpus[0])
     assert (board.mig, board.mig_pending, node.files()) == (False, False, {})
     kept_back = node.mode_refusals.taints(node.process().gpus.refresh())
     assert kept_back.keys() == {
         face.name for face in faces.all_faces(gpu_of(node)) if isinstance(face, faces.MigFace)
     }
-    faults.refuse(of, of.gpus[0], 19, 0)
+    faults.refuse(machine, machine.gpus[0], 19, 0)
     prepared(node, ref)
     assert node.mode_refusals.taints(node.process().gpus.refresh()) == {}
 
 
 def test_a_gpu_that_another_program_reads_for_a_moment_is_waited_for(node: gpunode.GpuNode) -> None:
-    of = node.nvml.machine
-    faults.refuse(of, of.gpus[0], 19, 20)
+    machine = node.nvml.machine
+    faults.refuse(machine, machine.gpus[0], 19, 20)
     prepared(node, a_claim(node, EIGHTH))
 
 
@@ -66,8 +64,8 @@ def test_a_mode_that_stays_on_keeps_the_whole_gpu_and_its_shares_back(
     node: gpunode.GpuNode,
 ) -> None:
     partitioning.FakePartitions(node.nvml.library).enable(gpu_of(node).uuid)
-    of = node.nvml.machine
-    faults.refuse(of, of.gpus[0], 19, 1000)
+    machine = node.nvml.machine
+    faults.refuse(machine, machine.gpus[0], 19, 1000)
     with pytest.raises(errors.DeviceFault, match="NVML error 19"):
         node.process().preparer.prepare(a_claim(node, WHOLE), gpunode.never)
     kept_back = node.mode_refusals.taints(node.process().gpus.refresh())
@@ -75,16 +73,16 @@ def test_a_mode_that_stays_on_keeps_the_whole_gpu_and_its_shares_back(
     assert kept_back.keys() == {whole, f"{whole}-mps", f"{whole}-ts"}
 
 
-def test_of_two_parts_the_first_is_taken_back_when_the_second_fails(
+def test_the_first_mig_device_is_destroyed_when_the_second_fails(
     node: gpunode.GpuNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ref = a_claim(node, HALF, OTHER_HALF)
-    make = partitioning.FakePartitions.create
+    built = partitioning.FakePartitions.create
 
-    def meanwhile(self: partitioning.FakePartitions, place: mig.InstanceRef) -> mig.Instance:
-        if place.placement.start == 0:  # somebody makes one there, right before us
-            make(self, place)
-        return make(self, place)
+    def meanwhile(self: partitioning.FakePartitions, instance_ref: mig.InstanceRef) -> mig.Instance:
+        if instance_ref.placement.start == 0:  # somebody makes one there, right before us
+            built(self, instance_ref)
+        return built(self, instance_ref)
 
     monkeypatch.setattr(partitioning.FakePartitions, "create", meanwhile)
     with pytest.raises(errors.Unchanged):
@@ -96,8 +94,8 @@ def test_of_two_parts_the_first_is_taken_back_when_the_second_fails(
 def test_an_instance_that_is_busy_for_a_while_is_waited_for(node: gpunode.GpuNode) -> None:
     ref = a_claim(node, EIGHTH)
     prepared(node, ref)
-    of = node.nvml.machine
-    faults.refuse(of, of.gpus[0], 19, 30)
+    machine = node.nvml.machine
+    faults.refuse(machine, machine.gpus[0], 19, 30)
     node.process().preparer.unprepare(ref)
     assert (mig_of(node).instances, node.files()) == ((), {})
 
@@ -107,12 +105,12 @@ def test_an_instance_that_stays_busy_stays_on_record_until_it_is_not(
 ) -> None:
     ref = a_claim(node, EIGHTH)
     prepared(node, ref)
-    of = node.nvml.machine
-    faults.refuse(of, of.gpus[0], 19, 1000)
+    machine = node.nvml.machine
+    faults.refuse(machine, machine.gpus[0], 19, 1000)
     with pytest.raises(errors.DeviceFault, match="NVML error 19"):
         node.process().preparer.unprepare(ref)
     assert refused(node, a_claim(node, HALF, number=2)).holders == (ref,)
-    faults.refuse(of, of.gpus[0], 19, 0)
+    faults.refuse(machine, machine.gpus[0], 19, 0)
     node.process().preparer.unprepare(ref)
     assert (mig_of(node).enabled, node.files()) == (False, {})
 
@@ -120,13 +118,13 @@ def test_an_instance_that_stays_busy_stays_on_record_until_it_is_not(
 def test_a_mode_that_stays_on_holds_up_no_claim(node: gpunode.GpuNode) -> None:
     ref = a_claim(node, EIGHTH)
     prepared(node, ref)
-    of = node.nvml.machine
-    gpu = of.gpus[0]
-    of.board(gpu).shy = True
+    machine = node.nvml.machine
+    gpu = machine.gpus[0]
+    machine.board(gpu).shy = True
     node.nvml.library._others = 1
     node.process().preparer.unprepare(ref)
     assert (mig_of(node).enabled, mig_of(node).instances, node.files()) == (True, (), {})
-    assert of.board(gpu).mig_pending
+    assert machine.board(gpu).mig_pending
     node.nvml.library._others = 0
     prepared(node, a_claim(node, WHOLE, number=2))
     assert not mig_of(node).enabled
@@ -141,29 +139,29 @@ def test_an_instance_that_is_somebody_elses_by_now_is_left_to_them(node: gpunode
     hands.destroy(mig.InstanceRef(gpu.uuid, mine.profile_id, mine.placement), 0)
     theirs = by_hand(node, "3g.40gb", 4)
     node.process().preparer.unprepare(ref)
-    assert [one.uuid for one in mig_of(node).instances] == [theirs.uuid]
+    assert [instance.uuid for instance in mig_of(node).instances] == [theirs.uuid]
     assert mig_of(node).enabled
 
 
 def test_a_gpu_that_is_lost_has_nothing_to_take_back(node: gpunode.GpuNode) -> None:
     ref = a_claim(node, EIGHTH)
     prepared(node, ref)
-    of = node.nvml.machine
+    machine = node.nvml.machine
     process = node.process()
-    of.lose(of.gpus[0])
+    machine.lose(machine.gpus[0])
     assert process.preparer.unprepare(ref) is None
     assert node.files() == {}
 
 
 def test_a_gpu_that_moved_with_its_mode_is_given_by_its_new_minor(node: gpunode.GpuNode) -> None:
-    of = node.nvml.machine
-    faults.moves(of, of.gpus[0])
+    machine = node.nvml.machine
+    faults.moves(machine, machine.gpus[0])
     process = node.process()
     ref = a_claim(node, EIGHTH)
     assert isinstance(process.preparer.prepare(ref, gpunode.never), ports.Prepared)
     (node_, *_) = spec_nodes(node, ref)
     assert node_ == ("/dev/nvidia8", 195, 8)
-    faults.moves(of, of.gpus[0])
+    faults.moves(machine, machine.gpus[0])
     process.preparer.unprepare(ref)
     whole = a_claim(node, WHOLE, number=2)
     assert isinstance(process.preparer.prepare(whole, gpunode.never), ports.Prepared)

@@ -41,8 +41,8 @@ def refused(node: gpunode.GpuNode, claim: claims.Claim) -> str:
 
 
 def uuid(node: gpunode.GpuNode, device: str) -> str:
-    of = node.nvml.machine
-    return next(gpu.uuid for gpu in of.gpus if gpu.slot.pci[5:7] == device.split("-")[2])
+    machine = node.nvml.machine
+    return next(gpu.uuid for gpu in machine.gpus if gpu.slot.pci[5:7] == device.split("-")[2])
 
 
 def compute_instances(node: gpunode.GpuNode) -> Iterator[state.ComputeInstance]:
@@ -51,12 +51,12 @@ def compute_instances(node: gpunode.GpuNode) -> Iterator[state.ComputeInstance]:
 
 
 def all_edits(node: gpunode.GpuNode, claim: claims.Claim) -> list[Any]:
-    made = json.loads(node.spec_path(claim.uid).read_bytes())["devices"]
-    return [device["containerEdits"] for device in made]
+    devices = json.loads(node.spec_path(claim.uid).read_bytes())["devices"]
+    return [device["containerEdits"] for device in devices]
 
 
 def environment(edit: Any) -> dict[str, str]:
-    return dict(one.split("=", 1) for one in edit["env"])
+    return dict(entry.split("=", 1) for entry in edit["env"])
 
 
 @pytest.mark.parametrize("order", [(WHOLE, OTHER), (OTHER, WHOLE)])
@@ -66,11 +66,11 @@ def test_a_claims_gpus_share_one_mps_daemon_in_uuid_order(
     claim = whole(*order)
     prepared(node, claim)
     (key,) = node.daemons.desired
-    wanted = node.daemons.desired[key]
+    desired = node.daemons.desired[key]
     assert key == claim.uid
-    assert wanted.devices == tuple(sorted([uuid(node, WHOLE), uuid(node, OTHER)]))
-    assert wanted.active_thread_percentage == 100
-    assert wanted.multi_user
+    assert desired.devices == tuple(sorted([uuid(node, WHOLE), uuid(node, OTHER)]))
+    assert desired.active_thread_percentage == 100
+    assert desired.multi_user
 
 
 def test_without_limits_the_daemon_gives_everything_and_clients_are_told_none(
@@ -78,7 +78,7 @@ def test_without_limits_the_daemon_gives_everything_and_clients_are_told_none(
 ) -> None:
     claim = a_claim(WHOLE, configs=(mps(),))
     prepared(node, claim)
-    (gpu,) = (one for one in node.nvml.inventory().gpus if one.uuid == uuid(node, WHOLE))
+    (gpu,) = (gpu for gpu in node.nvml.inventory().gpus if gpu.uuid == uuid(node, WHOLE))
     assert node.daemons.desired[claim.uid].pinned_memory == (gpu.memory_bytes,)
     assert environment(edits(node, claim)) == {"CUDA_MPS_PIPE_DIRECTORY": "/tmp/nvidia-mps"}
 
@@ -86,9 +86,9 @@ def test_without_limits_the_daemon_gives_everything_and_clients_are_told_none(
 def test_limits_reach_the_daemon_and_the_containers(node: gpunode.GpuNode) -> None:
     claim = whole(**LIMITED, multiUser=True, priority="BelowNormal", maxConnections=8)
     prepared(node, claim)
-    wanted = node.daemons.desired[claim.uid]
-    assert (wanted.pinned_memory, wanted.active_thread_percentage) == ((4 << 30,), 50)
-    assert wanted.multi_user
+    desired = node.daemons.desired[claim.uid]
+    assert (desired.pinned_memory, desired.active_thread_percentage) == ((4 << 30,), 50)
+    assert desired.multi_user
     assert environment(edits(node, claim)) == {
         "CUDA_MPS_PIPE_DIRECTORY": "/tmp/nvidia-mps",
         "CUDA_MPS_CLIENT_PRIORITY": "1",
@@ -107,9 +107,11 @@ def test_every_device_of_a_claim_has_the_same_container_edits(
     assert first["env"] == second["env"]
     # The third is what its containers are told of a request, each by its own device.
     assert first["mounts"][:2] == second["mounts"][:2]
-    shared = [(one["containerPath"], one["options"][0]) for one in first["mounts"][:2]]
+    shared = [(mount["containerPath"], mount["options"][0]) for mount in first["mounts"][:2]]
     assert shared == [("/tmp/nvidia-mps", "ro"), ("/dev/shm", "rw")]
-    assert all({"nosuid", "nodev", "noexec"} <= set(one["options"]) for one in first["mounts"][:2])
+    assert all(
+        {"nosuid", "nodev", "noexec"} <= set(mount["options"]) for mount in first["mounts"][:2]
+    )
     assert (PINNED in environment(first), environment(first)[PERCENT]) == (False, "50")
 
 
@@ -177,26 +179,26 @@ def test_a_mig_device_made_for_the_claim_gets_its_daemon(
 ) -> None:
     claim = a_part(**LIMITED)
     prepared(node, claim)
-    (made,) = compute_instances(node)
-    wanted = node.daemons.desired[claim.uid]
-    assert (wanted.devices, wanted.pinned_memory) == ((made.uuid,), (4 << 30,))
+    (compute_instance,) = compute_instances(node)
+    desired = node.daemons.desired[claim.uid]
+    assert (desired.devices, desired.pinned_memory) == ((compute_instance.uuid,), (4 << 30,))
     assert environment(edits(node, claim))[PINNED] == "0=4096M"
-    assert (made.compute_mode, set(modes(node))) == (3, {0})
+    assert (compute_instance.compute_mode, set(modes(node))) == (3, {0})
     release(node, claim)
     assert (list(compute_instances(node)), node.daemons.desired, node.files()) == ([], {}, {})
 
 
 def test_a_mig_device_that_was_there_is_as_before_afterwards(node: gpunode.GpuNode) -> None:
     by_hand(node, "1g.10gb", 0)
-    (there,) = compute_instances(node)
-    claim = a_part(pinnedMemoryPerDevice={there.uuid: "2Gi"})
+    (compute_instance,) = compute_instances(node)
+    claim = a_part(pinnedMemoryPerDevice={compute_instance.uuid: "2Gi"})
     prepared(node, claim)
-    wanted = node.daemons.desired[claim.uid]
-    assert (wanted.devices, wanted.pinned_memory) == ((there.uuid,), (2 << 30,))
-    assert there.compute_mode == 3
+    desired = node.daemons.desired[claim.uid]
+    assert (desired.devices, desired.pinned_memory) == ((compute_instance.uuid,), (2 << 30,))
+    assert compute_instance.compute_mode == 3
     release(node, claim)
-    assert list(compute_instances(node)) == [there]
-    assert (there.compute_mode, node.daemons.desired) == (0, {})
+    assert list(compute_instances(node)) == [compute_instance]
+    assert (compute_instance.compute_mode, node.daemons.desired) == (0, {})
 
 
 def test_a_mig_device_without_a_compute_mode_is_served_all_the_same(node: gpunode.GpuNode) -> None:
@@ -211,14 +213,14 @@ def test_a_mig_device_without_a_compute_mode_is_served_all_the_same(node: gpunod
 def test_a_mig_device_made_anew_gets_its_daemon_anew(node: gpunode.GpuNode) -> None:
     claim = a_part()
     prepared(node, claim)
-    (before,) = node.daemons.desired[claim.uid].devices
+    (previous,) = node.daemons.desired[claim.uid].devices
     node.nvml.machine.reboot()
     node.boot = "boot-2"
     node.daemons.desired.clear()
     prepared(node, claim)
-    (made,) = compute_instances(node)
-    assert node.daemons.desired[claim.uid].devices == (made.uuid,)
-    assert made.uuid != before
+    (compute_instance,) = compute_instances(node)
+    assert node.daemons.desired[claim.uid].devices == (compute_instance.uuid,)
+    assert compute_instance.uuid != previous
 
 
 @pytest.mark.parametrize(

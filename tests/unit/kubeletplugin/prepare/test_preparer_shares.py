@@ -27,8 +27,8 @@ from tests.support.node.shares import (
 )
 
 
-def several_users(asked: bool) -> list[dict[str, Any]]:  # noqa: FBT001 - a value of the API
-    sharing = {"strategy": "MPS", "mps": {"multiUser": asked}}
+def several_users(requested: bool) -> list[dict[str, Any]]:  # noqa: FBT001 - a value of the API
+    sharing = {"strategy": "MPS", "mps": {"multiUser": requested}}
     return [{"apiVersion": VERSION, "kind": "GpuConfig", "sharing": sharing}]
 
 
@@ -39,14 +39,14 @@ def test_an_mps_share_has_its_own_limits_and_its_daemons_directories(
     answer = prepare(node, claim)
     assert isinstance(answer, ports.Prepared)
     assert answer.devices[0].share_id == "share-1"
-    made = edits(node, claim)
-    assert set(made["env"]) == {
+    created = edits(node, claim)
+    assert set(created["env"]) == {
         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25",
         "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=20480M",
         "CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps",
         f"RATION_GPU_0000_53_00_0_MPS=memory={20 << 30},compute=25",
     }
-    places = {one["containerPath"]: one["hostPath"] for one in made["mounts"]}
+    places = {mount["containerPath"]: mount["hostPath"] for mount in created["mounts"]}
     assert places["/tmp/nvidia-mps"].startswith(str(node.daemons.root))
     assert places["/dev/shm"].startswith(str(node.daemons.root))
 
@@ -57,11 +57,11 @@ def test_the_daemon_has_the_largest_share_as_its_ceiling_while_that_is_there(
     small, large = a_share(1, gib=20, percent=10), a_share(2, gib=30, percent=40)
     prepare(node, small)
     prepare(node, large)
-    wanted = node.daemons.desired[uuid(node)]
-    assert (wanted.pinned_memory, wanted.active_thread_percentage) == ((30 << 30,), 40)
+    desired = node.daemons.desired[uuid(node)]
+    assert (desired.pinned_memory, desired.active_thread_percentage) == ((30 << 30,), 40)
     release(node, large)
-    wanted = node.daemons.desired[uuid(node)]
-    assert (wanted.pinned_memory, wanted.active_thread_percentage) == ((20 << 30,), 10)
+    desired = node.daemons.desired[uuid(node)]
+    assert (desired.pinned_memory, desired.active_thread_percentage) == ((20 << 30,), 10)
 
 
 def test_the_gpu_is_exclusive_to_the_daemon_until_its_last_share_is_gone(
@@ -91,7 +91,7 @@ def test_an_older_driver_serves_one_mps_user_at_a_time(
     node.nvml.machine.state.loaded_driver = "550.163.01"
     prepare(node, a_share(1))
     assert not node.daemons.desired[uuid(node)].multi_user
-    answer = prepare(node, a_share(2, configs=several_users(asked=True)))
+    answer = prepare(node, a_share(2, configs=several_users(requested=True)))
     assert isinstance(answer, ports.Refused)
     assert (answer.reason, answer.permanent) == (reasons.Reason.CONFIG_INVALID, True)
     assert "has driver 550; expected 580 at least" in answer.message
@@ -101,18 +101,18 @@ def test_a_claim_that_says_nothing_of_users_disturbs_no_server_that_runs(
     node: gpunode.GpuNode,
 ) -> None:
     """Start with a server from before an upgrade, when a share had one user at a time."""
-    prepare(node, a_share(1, configs=several_users(asked=False)))
+    prepare(node, a_share(1, configs=several_users(requested=False)))
     prepare(node, a_share(2))
     assert not node.daemons.desired[uuid(node)].multi_user
     release(node, a_share(1))
     assert not node.daemons.desired[uuid(node)].multi_user
 
 
-def test_who_says_another_thing_of_users_than_the_server_does_is_refused(
+def test_a_claim_with_another_multi_user_setting_is_refused(
     node: gpunode.GpuNode,
 ) -> None:
     prepare(node, a_share(1))
-    answer = prepare(node, a_share(2, configs=several_users(asked=False)))
+    answer = prepare(node, a_share(2, configs=several_users(requested=False)))
     assert isinstance(answer, ports.Refused)
     assert answer.reason is reasons.Reason.SHARING_DISAGREES
     assert "its daemon has multiUser: true" in answer.message
@@ -128,8 +128,8 @@ def test_a_daemon_that_does_not_come_leaves_nothing_behind(node: gpunode.GpuNode
 
 def test_a_time_slice_is_set_for_all_and_put_back_by_the_last(node: gpunode.GpuNode) -> None:
     claims_ = [a_share(number, "ts", configs=interval("Long")) for number in (1, 2)]
-    for one in claims_:
-        assert isinstance(prepare(node, one), ports.Prepared)
+    for claim in claims_:
+        assert isinstance(prepare(node, claim), ports.Prepared)
     assert board(node).timeslice == 3
     release(node, claims_[0])
     assert board(node).timeslice == 3
@@ -157,7 +157,7 @@ def test_a_driver_that_was_loaded_again_has_lost_the_time_slice(node: gpunode.Gp
     assert (node.slices.runs, board(node).timeslice) == (2, 3)
 
 
-def test_what_was_set_before_the_plugin_started_is_set_again(node: gpunode.GpuNode) -> None:
+def test_settings_from_before_the_plugins_start_are_restored(node: gpunode.GpuNode) -> None:
     turns(node, node.process(), 1)
     board(node).timeslice = 0
     turns(node, node.process(), 2)
@@ -192,11 +192,11 @@ def test_a_gpu_that_its_administrator_made_exclusive_is_so_again_after_mps(
 
 
 @pytest.mark.parametrize(("face", "shared"), [("mps", 3), ("ts", 0)])
-@pytest.mark.parametrize("before", [0, 2, 3])
+@pytest.mark.parametrize("previous", [0, 2, 3])
 def test_a_hanging_gpu_gets_its_administrators_mode_back_once_it_answers(
-    node: gpunode.GpuNode, face: str, shared: int, before: int
+    node: gpunode.GpuNode, face: str, shared: int, previous: int
 ) -> None:
-    board(node).compute_mode = before
+    board(node).compute_mode = previous
     claims_ = [a_share(number, face) for number in (1, 2)]
     for claim in claims_:
         prepare(node, claim)
@@ -208,7 +208,7 @@ def test_a_hanging_gpu_gets_its_administrators_mode_back_once_it_answers(
     assert board(node).compute_mode == shared
     node.modes.end()
     assert node.process().mend() == ()
-    assert board(node).compute_mode == before
+    assert board(node).compute_mode == previous
 
 
 def test_a_gpu_without_the_knob_is_shared_all_the_same(node: gpunode.GpuNode) -> None:
@@ -231,16 +231,16 @@ def test_a_gpu_without_the_knob_is_shared_all_the_same(node: gpunode.GpuNode) ->
         ),
     ],
 )
-def test_who_does_not_agree_is_refused_and_disturbs_nobody(
+def test_a_conflicting_claim_is_refused_without_side_effects(
     node: gpunode.GpuNode, other: claims.Claim, reason: reasons.Reason
 ) -> None:
     prepare(node, a_share(1, "ts", configs=interval("Long")))
-    before = node.files()
+    previous = node.files()
     answer = prepare(node, other)
     assert isinstance(answer, ports.Refused)
     assert answer.reason is reason
     assert len(answer.holders) == 1
-    assert node.files() == before
+    assert node.files() == previous
     assert board(node).timeslice == 3
 
 
@@ -250,12 +250,12 @@ def test_a_share_still_prepared_but_no_longer_allocated_is_not_given_again(
     node: gpunode.GpuNode, face: str, part: dict[str, int]
 ) -> None:
     left, beside, new = (a_share(number, face, **part) for number in (1, 2, 3))
-    for one in (left, beside):
-        assert isinstance(prepare(node, one), ports.Prepared)
+    for claim in (left, beside):
+        assert isinstance(prepare(node, claim), ports.Prepared)
     answer = prepare(node, new)
     assert isinstance(answer, ports.Refused)
     assert answer.reason is reasons.Reason.DEVICE_OVERLAP
-    assert {one.uid for one in answer.holders} == {left.uid, beside.uid}
+    assert {holder.uid for holder in answer.holders} == {left.uid, beside.uid}
     assert f"{3 * part['percent']} percent of its compute and {3 * part['gib'] << 30} of 8" in (
         answer.message
     )
@@ -348,14 +348,14 @@ def test_a_death_at_any_point_of_a_share_ends_as_if_undisturbed(tmp_path: Path, 
         board(node).compute_mode = 2
         neighbour, claim = a_share(2, face), a_share(1, face)
         prepare(node, neighbour)
-        before = (node.files(), dict(node.daemons.desired))
+        previous = (node.files(), dict(node.daemons.desired))
         with pytest.raises(gpunode.Killed):
             node.process(gpunode.DiesAt(number)).preparer.prepare(
                 node.allocate(claim), gpunode.never
             )
         assert isinstance(prepare(node, claim), ports.Prepared)
         release(node, claim)
-        assert (node.files(), dict(node.daemons.desired)) == before
+        assert (node.files(), dict(node.daemons.desired)) == previous
         release(node, neighbour)
         assert not node.files()
         assert (board(node).compute_mode, board(node).timeslice) == (2, 0)
@@ -392,8 +392,8 @@ def test_a_part_by_need_is_prepared_as_if_its_kind_had_been_named(
     tmp_path: Path, face: str
 ) -> None:
     prepared: list[str] = []
-    for at, configs in enumerate(([], [need("none")])):
-        root = tmp_path / str(at)
+    for index, configs in enumerate(([], [need("none")])):
+        root = tmp_path / str(index)
         root.mkdir()
         node = gpunode.GpuNode(root)
         claim = a_share(1, face, configs=configs)
@@ -419,13 +419,13 @@ def test_two_requests_of_one_claim_on_one_gpu_have_limits_of_their_own(
     answer = prepare(node, claim)
     assert isinstance(answer, ports.Prepared)
     spec = json.loads(node.spec_path(claim.uid).read_bytes())
-    edited = {one["name"]: one["containerEdits"]["env"] for one in spec["devices"]}
+    edited = {device["name"]: device["containerEdits"]["env"] for device in spec["devices"]}
     for device, (gib, percent) in zip(answer.devices, ((40, 30), (20, 60)), strict=True):
         (cdi_id,) = device.cdi_ids
         environment = edited[cdi_id.partition("=")[2]]
         assert f"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0={gib * 1024}M" in environment
         assert f"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE={percent}" in environment
-    assert [one.request for one in answer.devices] == ["first", "second"]
+    assert [device.request for device in answer.devices] == ["first", "second"]
 
 
 @pytest.mark.parametrize("amounts", [(40, 20), (20, 40)])
@@ -434,8 +434,8 @@ def test_the_daemons_ceiling_is_the_largest_share_of_a_claim_whichever_comes_fir
 ) -> None:
     claim = two_shares(*amounts)
     prepare(node, claim)
-    wanted = node.daemons.desired[uuid(node)]
-    assert (wanted.pinned_memory, wanted.active_thread_percentage) == ((40 << 30,), 60)
+    desired = node.daemons.desired[uuid(node)]
+    assert (desired.pinned_memory, desired.active_thread_percentage) == ((40 << 30,), 60)
     release(node, claim)
     assert not node.daemons.desired
     assert not node.files()

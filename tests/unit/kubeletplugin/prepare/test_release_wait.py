@@ -89,7 +89,7 @@ def test_one_departed_holder_is_enough_and_is_checked_first_afterwards() -> None
     assert reader.read_refs == [STAYS, HOLDER, HOLDER, HOLDER]
 
 
-def test_of_many_holders_that_all_stay_none_is_waited_for() -> None:
+def test_holders_that_all_stay_are_not_awaited() -> None:
     crowd = dataclasses.replace(HELD, holders=(STAYS, HOLDER))
     reader = Several({})
     waiting = release_wait.ReleaseWaiter(Inner([crowd]), reader, clocks.FakeClock())
@@ -122,7 +122,7 @@ def test_the_wait_ends_after_half_a_minute() -> None:
     assert 100 < inner.asked < 200
 
 
-def test_nobody_waits_for_a_caller_that_has_gone() -> None:
+def test_a_cancelled_call_ends_the_wait() -> None:
     inner = Inner([HELD])
     assert prepare(inner, GONE, cancelled=True) == HELD
     assert inner.asked == 1

@@ -47,13 +47,13 @@ def test_another_slice_or_another_gpu_is_set(world: World) -> None:
     assert world.slices.runs == [(GPU, "Long"), (OTHER, "Long"), (GPU, "Default")]
 
 
-def test_that_a_gpu_has_none_is_remembered_too(world: World) -> None:
+def test_a_missing_time_slice_is_cached_too(world: World) -> None:
     world.slices.lacking = True
     assert [world.known.set_interval(GPU, "Long") for _ in range(2)] == [LACKING, LACKING]
     assert len(world.slices.runs) == 1
 
 
-def test_what_failed_is_tried_again_even_where_it_was_so_before(world: World) -> None:
+def test_a_failed_time_slice_is_retried_even_when_unchanged(world: World) -> None:
     world.known.set_interval(GPU, "Long")
     world.slices.fails = True
     with pytest.raises(errors.NodeFault):
@@ -102,10 +102,10 @@ def test_a_load_of_the_driver_is_told_by_boot_module_and_version(tmp_path: Path)
     version = tmp_path / "proc/driver/nvidia/version"
     version.parent.mkdir(parents=True)
     version.write_text("580.105.08")
-    found = [time_slices.driver_load(tmp_path, boot) for boot in ("boot-1", "boot-2")]
+    driver_loads = [time_slices.driver_load(tmp_path, boot) for boot in ("boot-1", "boot-2")]
     (tmp_path / "sys/module/nvidia").mkdir(parents=True)
-    found.append(time_slices.driver_load(tmp_path, "boot-1"))
+    driver_loads.append(time_slices.driver_load(tmp_path, "boot-1"))
     (tmp_path / "sys/module/nvidia").rename(tmp_path / "sys/module/old")
     (tmp_path / "sys/module/nvidia").mkdir()
-    found.append(time_slices.driver_load(tmp_path, "boot-1"))
-    assert len(set(found)) == 4
+    driver_loads.append(time_slices.driver_load(tmp_path, "boot-1"))
+    assert len(set(driver_loads)) == 4

@@ -16,30 +16,30 @@ NAME = faces.device_name(FIRST.pci)
 
 def tainted(annotation: str) -> set[str]:
     """The devices that are published with the cordon's taint."""
-    made = cordons.Cordons()
-    made.update(nodes.Node(NODE, "uid", cordon=annotation))
+    created = cordons.Cordons()
+    created.update(nodes.Node(NODE, "uid", cordon=annotation))
     looking = backoff.Backoff(backoff.Pace(2.0, 20.0), lambda: 0.0)
     gpus = plugin_shell.Gpus(plugin_shell.inventory(2))
-    sources = pool_builder.Sources(gpus.look, cordon_taints=made.taints)
+    sources = pool_builder.Sources(gpus.look, cordon_taints=created.taints)
     devices = pool_builder.PoolBuilder(sources, 60.0, looking, fake_clock.FakeClock())
     devices.refresh()
-    place = pool_builder.PublishOptions(
+    publish_options = pool_builder.PublishOptions(
         "gpu.ration.dev", NODE, handover.AllocatorState("controller")
     )
-    pool = devices.build(place, ()).pool
+    pool = devices.build(publish_options, ()).pool
     assert pool is not None
     return {
-        one.name
-        for one in pool.devices
-        if any(taint.key == "ration.dev/cordoned" for taint in one.taints)
+        device.name
+        for device in pool.devices
+        if any(taint.key == "ration.dev/cordoned" for taint in device.taints)
     }
 
 
 @pytest.mark.parametrize("how", [NAME, FIRST.uuid, FIRST.pci, f" {NAME} , GPU-elsewhere"])
 def test_every_face_of_a_gpu_that_is_named_is_tainted_and_none_of_another(how: str) -> None:
-    found = tainted(how)
-    assert {faces.gpu_name(name) for name in found} == {NAME}
-    assert {NAME, f"{NAME}-mps", f"{NAME}-ts"} <= found
+    names = tainted(how)
+    assert {faces.gpu_name(name) for name in names} == {NAME}
+    assert {NAME, f"{NAME}-mps", f"{NAME}-ts"} <= names
 
 
 def test_all_is_every_gpu_and_nothing_is_none() -> None:
@@ -54,7 +54,7 @@ def test_the_annotation_is_read_from_the_node() -> None:
     assert nodes.parse({"metadata": meta}).cordon == "all"
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_written_cordons_are_read_again() -> None:
     assert cordon.render_names({"gpu-b", "all"}) == "all,gpu-b"
     assert cordon.parse_names(cordon.render_names({"gpu-b", "all"})) == {"gpu-b", "all"}
     assert cordon.parse_names(cordon.render_names(())) == frozenset()

@@ -15,12 +15,12 @@ OURS, KUBES = frozenset({"controller"}), frozenset({"scheduler"})
 OWNER = slice_builder.Owner(ids.NodeName("node-a"), "uid")
 
 
-@pytest.mark.parametrize("wanted", handover.ALLOCATORS)
-def test_a_node_of_which_nothing_is_known_begins_as_it_is_wanted(wanted: str) -> None:
-    assert handover.decide(NOTHING, wanted, HandoverHistory()) == AllocatorState(wanted)
+@pytest.mark.parametrize("expected", handover.ALLOCATORS)
+def test_a_node_of_which_nothing_is_known_begins_as_it_is_wanted(expected: str) -> None:
+    assert handover.decide(NOTHING, expected, HandoverHistory()) == AllocatorState(expected)
 
 
-def test_as_long_as_the_wanted_one_is_published_nothing_happens() -> None:
+def test_nothing_happens_while_the_desired_allocator_is_published() -> None:
     assert handover.decide(
         StoredAllocators(OURS), "controller", HandoverHistory("controller")
     ) == AllocatorState("controller")
@@ -56,7 +56,7 @@ def test_back_to_the_former_allocator_it_takes_the_whole_time_too(
     assert shown == AllocatorState("controller", in_handover=handing)
 
 
-def test_one_device_that_the_former_still_gives_out_keeps_all_from_the_other() -> None:
+def test_a_device_still_with_the_former_allocator_blocks_the_handover() -> None:
     past = HandoverHistory("controller", 100.0)
     shown = handover.decide(StoredAllocators(OURS, OURS), "scheduler", past)
     assert shown == AllocatorState("controller", in_handover=True)
@@ -98,7 +98,7 @@ def test_a_last_one_that_cannot_be_read_is_a_stranger() -> None:
 
 def test_a_device_whose_allocator_taint_is_gone_is_kube_schedulers() -> None:
     pool = published_pools.pool(PLAIN)
-    (obj,) = [one for one in slice_builder.render(pool, OWNER, 1) if _devices(one)]
+    (obj,) = [entry for entry in slice_builder.render(pool, OWNER, 1) if _devices(entry)]
     assert handover.stored_allocators([obj]) == StoredAllocators(OURS)
     del _devices(obj)[0]["taints"]
     assert handover.stored_allocators([obj]) == StoredAllocators(OURS | KUBES)
@@ -111,7 +111,8 @@ def test_a_handover_alters_nothing_but_taints() -> None:
         in_handover=OURS
     )
     bare = [
-        [dataclasses.replace(one, taints=()) for one in each.devices] for each in (pool, handed)
+        [dataclasses.replace(device, taints=()) for device in each.devices]
+        for each in (pool, handed)
     ]
     assert bare[0] == bare[1]
     assert handover.with_allocator(handed, AllocatorState("controller")) == pool
@@ -120,20 +121,20 @@ def test_a_handover_alters_nothing_but_taints() -> None:
 def test_a_monitor_face_takes_no_part() -> None:
     pool = published_pools.pool(PLAIN)
     handed = handover.with_allocator(pool, AllocatorState("scheduler", in_handover=True))
-    for one in (pool, handed):
-        (monitor,) = [device for device in one.devices if device.name.endswith("-monitor")]
+    for item in (pool, handed):
+        (monitor,) = [device for device in item.devices if device.name.endswith("-monitor")]
         assert [taint.key for taint in monitor.taints] == [names.MONITOR_TAINT]
 
 
-def test_what_is_withdrawn_and_in_use_goes_along() -> None:
-    before = published_pools.pool(PLAIN)
-    left = published_pools.kept(published_pools.pool(), before, NAME)
+def test_withdrawn_devices_in_use_are_handed_over_too() -> None:
+    previous = published_pools.pool(PLAIN)
+    left = published_pools.kept(published_pools.pool(), previous, NAME)
     (device,) = handover.with_allocator(left, AllocatorState("scheduler", in_handover=True)).devices
     assert [taint.key for taint in device.taints] == [names.HANDOVER_TAINT, names.WITHDRAWN_TAINT]
-    assert device.attributes == {**before.devices[0].attributes, "allocator": "scheduler"}
+    assert device.attributes == {**previous.devices[0].attributes, "allocator": "scheduler"}
 
 
-def test_what_ails_a_device_is_told_during_a_handover() -> None:
+def test_faults_are_published_during_a_handover() -> None:
     lost = slices.Taint(names.TAINT_LOST, "", "NoExecute")
     pool = published_pools.pool(PLAIN, taints={ids.DeviceName(NAME): (lost,)})
     handed = handover.with_allocator(pool, AllocatorState("controller", in_handover=True))
@@ -147,6 +148,6 @@ def test_what_ails_a_device_is_told_during_a_handover() -> None:
 def _devices(obj: slices.Raw) -> list[dict[str, object]]:
     spec = obj["spec"]
     assert isinstance(spec, dict)
-    found = spec.get("devices", [])
-    assert isinstance(found, list)
-    return found
+    result = spec.get("devices", [])
+    assert isinstance(result, list)
+    return result

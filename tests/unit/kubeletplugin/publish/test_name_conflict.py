@@ -19,8 +19,8 @@ class Ends(threading.Event):
 class Looks:
     """Results of each check; `stop` is set when there is nothing more to find."""
 
-    def __init__(self, *found: pool_builder.Problem | errors.RationError | None) -> None:
-        self.found = list(found)
+    def __init__(self, *results: pool_builder.Problem | errors.RationError | None) -> None:
+        self.found = list(results)
         self.told: list[pool_builder.Problem] = []
         self.stop = Ends()
         self.holds = False

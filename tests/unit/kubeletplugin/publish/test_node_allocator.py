@@ -34,15 +34,15 @@ def test_a_new_label_is_followed_through_a_handover_of_thirty_seconds(
     (other,) = set(handover.ALLOCATORS) - {flag}
     plugin = handing.Plugin(node, flag)
     plugin.turn()
-    before = node.generation()
+    previous = node.generation()
     node.label = other
     assert plugin.turn() == handover.AllocatorState(flag, in_handover=True)
-    assert node.generation() == before
+    assert node.generation() == previous
     turns(plugin, node, 29)
     assert node.allocators() == {None}
     turns(plugin, node, 1)
     assert node.allocators() == {other}
-    assert node.generation() == before + 1
+    assert node.generation() == previous + 1
     assert not node.judge.breaches
 
 
@@ -219,7 +219,7 @@ def test_the_same_flag_after_a_reboot_is_none(node: handing.Node) -> None:
     assert node.allocators() == {"controller"}
 
 
-def test_one_that_was_not_the_newest_for_a_while_trusts_nothing_it_saw_before(
+def test_a_process_that_lost_the_election_forgets_its_observations(
     node: handing.Node,
 ) -> None:
     plugin = handing.Plugin(node)
@@ -259,7 +259,7 @@ def test_a_label_that_goes_is_followed_to_the_flag(node: handing.Node) -> None:
     assert node.allocators() == {"controller"}
 
 
-def test_whose_it_was_last_is_kept_on_the_node(node: handing.Node) -> None:
+def test_the_last_allocator_is_stored_on_the_node(node: handing.Node) -> None:
     plugin = handing.Plugin(node)
     file = node.folder / "allocator"
     plugin.turn()

@@ -33,8 +33,8 @@ def offer(devices: pool_builder.PoolBuilder) -> pool_builder.PoolUpdate:
     return devices.build(pool_builder.PublishOptions("gpu.ration.dev", NODE, shown), ())
 
 
-def told(found: pool_builder.PoolUpdate) -> list[reasons.Reason]:
-    return [problem.reason for problem in found.problems]
+def told(pool_update: pool_builder.PoolUpdate) -> list[reasons.Reason]:
+    return [problem.reason for problem in pool_update.problems]
 
 
 def test_before_the_first_look_there_is_nothing_to_publish(
@@ -70,10 +70,10 @@ def test_an_absent_driver_is_an_empty_pool_with_its_reason_and_looked_for_soon(
         waits.append(devices.due_in_s())
         time.advance(waits[-1])
     assert waits == [2, 4, 8, 16, 20]
-    found = offer(devices)
-    assert found.pool is not None
-    assert not found.pool.devices
-    assert told(found) == [reasons.Reason.DRIVER_NOT_READY]
+    pool_update = offer(devices)
+    assert pool_update.pool is not None
+    assert not pool_update.pool.devices
+    assert told(pool_update) == [reasons.Reason.DRIVER_NOT_READY]
     gpus.found = present
     devices.refresh()
     assert not offer(devices).problems
@@ -87,10 +87,10 @@ def test_another_fault_keeps_what_was_seen_last(
     gpus.found = errors.DeviceFault("", "nvmlDeviceGetCount", 999, "Unknown error")
     time.advance(60)
     devices.refresh()
-    found = offer(devices)
-    assert found.pool is not None
-    assert len(found.pool.groups) == 2
-    assert told(found) == [reasons.Reason.DRIVER_NOT_READY]
+    pool_update = offer(devices)
+    assert pool_update.pool is not None
+    assert len(pool_update.pool.groups) == 2
+    assert told(pool_update) == [reasons.Reason.DRIVER_NOT_READY]
 
 
 def test_a_gpu_that_breaks_a_limit_is_left_out_and_hides_no_other(
@@ -100,11 +100,11 @@ def test_a_gpu_that_breaks_a_limit_is_left_out_and_hides_no_other(
     odd = dataclasses.replace(bad, brand="B" * 65)
     gpus.found = model.Inventory((good, odd))
     devices.refresh()
-    found = offer(devices)
-    assert found.pool is not None
-    assert [group.name for group in found.pool.groups] == [faces.device_name(good.pci)]
-    assert told(found) == [reasons.Reason.SLICES_INVALID]
-    assert "attribute brand: has 65 bytes; expected at most 64" in found.problems[0].message
+    pool_update = offer(devices)
+    assert pool_update.pool is not None
+    assert [group.name for group in pool_update.pool.groups] == [faces.device_name(good.pci)]
+    assert told(pool_update) == [reasons.Reason.SLICES_INVALID]
+    assert "attribute brand: has 65 bytes; expected at most 64" in pool_update.problems[0].message
 
 
 def test_a_gpu_that_cannot_be_read_is_told_and_looked_at_again_soon(
@@ -128,8 +128,8 @@ def test_kube_scheduler_gets_shared_faces_only_where_that_was_asked_for(
 
     def sharing(allocator: str, *, shares: bool) -> bool:
         shown = handover.AllocatorState(allocator)
-        place = pool_builder.PublishOptions("gpu.ration.dev", NODE, shown, shares=shares)
-        pool = devices.build(place, ()).pool
+        publish_options = pool_builder.PublishOptions("gpu.ration.dev", NODE, shown, shares=shares)
+        pool = devices.build(publish_options, ()).pool
         assert pool is not None
         return any(device.allow_multiple for device in pool.devices)
 

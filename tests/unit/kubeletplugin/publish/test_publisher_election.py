@@ -33,16 +33,16 @@ def die(plugin: publisher_election.PublisherElection) -> None:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    yield made
-    for one in made.plugins:
-        one.leave()
+    created = World(tmp_path)
+    yield created
+    for plugin in created.plugins:
+        plugin.leave()
 
 
 def test_a_plugin_that_is_alone_publishes(world: World) -> None:
-    one = world.plugin("a")
-    assert one.is_elected()
-    assert one.is_elected()
+    election = world.plugin("a")
+    assert election.is_elected()
+    assert election.is_elected()
     assert world.names() == ["a"]
 
 
@@ -74,16 +74,16 @@ def test_when_the_later_one_is_gone_the_earlier_publishes_again(
     assert world.names() == ["a"]
 
 
-def test_of_three_the_last_publishes_and_then_the_one_before_it(world: World) -> None:
+def test_the_newest_of_three_publishes_and_then_the_next(world: World) -> None:
     plugins = [world.plugin(name) for name in "abc"]
-    for one in plugins:
-        assert one.is_elected()
-    assert [one.is_elected() for one in plugins] == [False, False, True]
+    for plugin in plugins:
+        assert plugin.is_elected()
+    assert [election.is_elected() for election in plugins] == [False, False, True]
     die(plugins[2])
-    assert [one.is_elected() for one in plugins[:2]] == [False, True]
+    assert [election.is_elected() for election in plugins[:2]] == [False, True]
 
 
-def test_what_the_dead_have_left_is_removed_and_what_is_no_plugins_stays(world: World) -> None:
+def test_files_of_dead_processes_are_removed_and_others_stay(world: World) -> None:
     dead = world.plugin("dead")
     dead.is_elected()
     die(dead)
@@ -103,8 +103,8 @@ def test_a_clock_that_was_put_back_does_not_make_the_later_one_the_earlier(world
 
 def test_a_file_that_somebody_removed_comes_back_under_its_name(world: World) -> None:
     earlier, later = world.plugin("a"), world.plugin("b")
-    for one in (earlier, later):
-        one.is_elected()
+    for election in (earlier, later):
+        election.is_elected()
     for path in world.folder.iterdir():
         path.unlink()
     assert earlier.is_elected()

@@ -37,44 +37,46 @@ class Server:
         self.version = 0
 
     def apply(self, writes: slice_plan.Writes) -> slice_plan.Writes:
-        for one in writes.deletes:
-            del self.objects[one["metadata"]["name"]]
-        for one in writes.updates:
-            found = self.objects[one["metadata"]["name"]]
-            assert one["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
-            self.put(one)
-        for one in writes.creates:
-            assert one["metadata"]["name"] not in self.objects
-            self.put(one)
+        for deleted in writes.deletes:
+            del self.objects[deleted["metadata"]["name"]]
+        for deleted in writes.updates:
+            obj = self.objects[deleted["metadata"]["name"]]
+            assert deleted["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]
+            self.put(deleted)
+        for deleted in writes.creates:
+            assert deleted["metadata"]["name"] not in self.objects
+            self.put(deleted)
         return writes
 
     def put(self, obj: slice_plan.Object) -> None:
-        kept = copy.deepcopy(obj)
+        copied = copy.deepcopy(obj)
         self.version += 1
-        kept["metadata"] |= {"uid": "u", "resourceVersion": str(self.version)}
-        if not kept["spec"]["devices"]:
-            del kept["spec"]["devices"]
-        for device in kept["spec"].get("devices", []):
+        copied["metadata"] |= {"uid": "u", "resourceVersion": str(self.version)}
+        if not copied["spec"]["devices"]:
+            del copied["spec"]["devices"]
+        for device in copied["spec"].get("devices", []):
             for amount in device["capacity"].values():
                 amount["value"] = "81920Mi"  # the same amount, written otherwise
             for taint in device.get("taints", []):
                 taint.setdefault("timeAdded", "2026-11-21T09:00:00Z")
-        self.objects[kept["metadata"]["name"]] = kept
+        self.objects[copied["metadata"]["name"]] = copied
 
     def plan(
-        self, wanted: slice_builder.Pool, memory: slice_plan.WriteHistory | None = None
+        self, expected: slice_builder.Pool, memory: slice_plan.WriteHistory | None = None
     ) -> slice_plan.Writes:
-        return slice_plan.plan_writes(wanted, OWNER, self.objects.values(), memory)
+        return slice_plan.plan_writes(expected, OWNER, self.objects.values(), memory)
 
     def generations(self) -> list[int]:
-        return [one["spec"]["pool"]["generation"] for one in self.objects.values()]
+        return [obj["spec"]["pool"]["generation"] for obj in self.objects.values()]
 
 
 def _allocated(group: slice_builder.Group) -> slice_builder.Group:
     """Return devices as if allocated."""
     devices = tuple(
-        dataclasses.replace(one, attributes={**one.attributes, names.ATTR_ALLOCATOR: "controller"})
-        for one in group.devices
+        dataclasses.replace(
+            device, attributes={**device.attributes, names.ATTR_ALLOCATOR: "controller"}
+        )
+        for device in group.devices
     )
     return dataclasses.replace(group, devices=devices)
 
@@ -85,12 +87,12 @@ def server() -> Server:
 
 
 @pytest.mark.parametrize("count", [0, 1, 64, 65, 130])
-def test_what_was_just_written_needs_no_write(server: Server, count: int) -> None:
-    wanted = pool(count, taints=(TAINT,))
-    first = server.apply(server.plan(wanted))
+def test_just_written_slices_need_no_write(server: Server, count: int) -> None:
+    expected = pool(count, taints=(TAINT,))
+    first = server.apply(server.plan(expected))
     assert len(first.creates) == max(1, -(-count // 64))
     assert set(server.generations()) == {1}
-    assert len(server.plan(wanted)) == 0
+    assert len(server.plan(expected)) == 0
 
 
 def test_a_change_of_one_slice_keeps_the_generation(server: Server) -> None:
@@ -138,7 +140,7 @@ def test_a_half_written_generation_is_not_taken_for_whole(server: Server) -> Non
 
 def test_wiped_slices_come_back_with_a_generation_above_the_last(server: Server) -> None:
     writes = server.plan(pool(8), slice_plan.WriteHistory(generation=4))
-    assert [one["spec"]["pool"]["generation"] for one in writes.creates] == [5]
+    assert [created["spec"]["pool"]["generation"] for created in writes.creates] == [5]
 
 
 def test_left_overs_of_other_names_go_and_nothing_else_is_written(server: Server) -> None:
@@ -155,7 +157,7 @@ def test_another_node_uid_is_written(server: Server) -> None:
     server.apply(server.plan(pool(8)))
     owner = slice_builder.Owner(ids.NodeName("node-a"), "another-uid")
     writes = slice_plan.plan_writes(pool(8), owner, server.objects.values())
-    assert [one["metadata"]["ownerReferences"][0]["uid"] for one in writes.updates] == [
+    assert [updated["metadata"]["ownerReferences"][0]["uid"] for updated in writes.updates] == [
         "another-uid"
     ]
 
@@ -173,22 +175,22 @@ def test_a_taint_that_goes_is_written(server: Server) -> None:
     assert len(server.plan(pool(1))) == 1
 
 
-def test_what_the_server_dropped_is_named_and_not_written_again(server: Server) -> None:
-    wanted = pool(2, taints=(TAINT,))
-    asked = server.plan(wanted).creates[0]
-    kept = copy.deepcopy(asked)
-    for device in kept["spec"]["devices"]:
+def test_fields_dropped_by_the_server_are_named_and_not_rewritten(server: Server) -> None:
+    expected = pool(2, taints=(TAINT,))
+    created = server.plan(expected).creates[0]
+    copied = copy.deepcopy(created)
+    for device in copied["spec"]["devices"]:
         del device["taints"]
-    server.put(kept)
-    assert slice_plan.dropped_fields(asked, kept) == (
+    server.put(copied)
+    assert slice_plan.dropped_fields(created, copied) == (
         "spec.devices[0].taints",
         "spec.devices[1].taints",
     )
-    name = asked["metadata"]["name"]
+    name = created["metadata"]["name"]
     version = server.objects[name]["metadata"]["resourceVersion"]
-    memory = slice_plan.WriteHistory(1, {name: slice_plan.WrittenSlice(asked, version)})
-    assert len(server.plan(wanted)) == 1
-    assert len(server.plan(wanted, memory)) == 0
+    memory = slice_plan.WriteHistory(1, {name: slice_plan.WrittenSlice(created, version)})
+    assert len(server.plan(expected)) == 1
+    assert len(server.plan(expected, memory)) == 0
     assert len(server.plan(pool(2, brand="Other", taints=(TAINT,)), memory)) == 1
 
 
@@ -202,12 +204,12 @@ def test_several_unhealthy_gpus_are_one_write_per_slice_without_a_new_generation
     assert set(server.generations()) == {1}
 
 
-def test_what_was_settled_once_is_known_until_another_writes_it(server: Server) -> None:
-    wanted = pool(2, taints=(TAINT,))
-    server.apply(server.plan(wanted))
-    memory = slice_plan.WriteHistory(1, server.plan(wanted).unchanged)
+def test_published_slices_are_cached_until_another_writes_them(server: Server) -> None:
+    expected = pool(2, taints=(TAINT,))
+    server.apply(server.plan(expected))
+    memory = slice_plan.WriteHistory(1, server.plan(expected).unchanged)
     (name,) = server.objects
-    found = server.objects[name]
-    assert memory.intended(found) == server.plan(wanted).intended[name]
-    server.put(found)
+    obj = server.objects[name]
+    assert memory.intended(obj) == server.plan(expected).intended[name]
+    server.put(obj)
     assert memory.intended(server.objects[name]) is None

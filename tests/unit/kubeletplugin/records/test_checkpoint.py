@@ -128,11 +128,11 @@ def test_a_folder_that_does_not_exist_holds_nothing(tmp_path: Path) -> None:
 
 
 def two_steps() -> planner.Plan:
-    made = (
+    values = (
         steps.Step("mig-on", "mig-off-again", GPU),
         steps.Step("mig-make", "mig-destroy", GPU, {"profile": 19, "start": 4, "size": 1}),
     )
-    return planner.Plan(a_plan().devices, made)
+    return planner.Plan(a_plan().devices, values)
 
 
 def test_a_record_can_be_narrowed_to_what_was_begun(
@@ -140,12 +140,12 @@ def test_a_record_can_be_narrowed_to_what_was_begun(
 ) -> None:
     record = records.write_started(allocated_claims.a_ref(UID), two_steps())
     raw = json.loads((tmp_path / "uid-1.json").read_bytes())["record"]
-    newer = {**raw, "newer": 1, "steps": [{**one, "newer": 2} for one in raw["steps"]]}
+    newer = {**raw, "newer": 1, "steps": [{**step, "newer": 2} for step in raw["steps"]]}
     (tmp_path / "uid-1.json").write_bytes(checkpoint.seal(newer))
     begun = dataclasses.replace(record, steps=record.steps[:1], facts=({},))
     assert records.write_begun(begun) == begun == records.read(UID)
-    kept = json.loads((tmp_path / "uid-1.json").read_bytes())["record"]
-    assert (kept["newer"], kept["steps"]) == (1, newer["steps"][:1])
+    retained = json.loads((tmp_path / "uid-1.json").read_bytes())["record"]
+    assert (retained["newer"], retained["steps"]) == (1, newer["steps"][:1])
 
 
 def test_a_record_is_put_back_as_it_was(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_new_record_is_not_moved_aside_for_the_damaged_one_before_it(
     monkeypatch.setattr(checkpoint, "_unseal", meanwhile)
     assert records.read(UID) is None
     assert records.read(UID) is not None
-    assert [one.name for one in tmp_path.glob("*.damaged-*")] == ["uid-1.json.damaged-1"]
+    assert [path.name for path in tmp_path.glob("*.damaged-*")] == ["uid-1.json.damaged-1"]
 
 
 def of_schema(records: checkpoint.Checkpoint, folder: Path, version: int) -> bytes:
@@ -200,7 +200,7 @@ def of_schema(records: checkpoint.Checkpoint, folder: Path, version: int) -> byt
     )
     raw = json.loads((folder / "uid-1.json").read_bytes())["record"]
     later = {"version": version, "later": {"a": [1]}}
-    steps_of_it = [{**one, "later": 1} for one in raw["steps"]]
+    steps_of_it = [{**step, "later": 1} for step in raw["steps"]]
     (folder / "uid-1.json").write_bytes(checkpoint.seal({**raw, **later, "steps": steps_of_it}))
     return (folder / "uid-1.json").read_bytes()
 
@@ -226,12 +226,12 @@ def test_a_record_of_a_version_later_than_the_next_is_neither_read_nor_touched(
         records.write_started(allocated_claims.a_ref(UID), two_steps()), [{}, {}]
     )
     written = of_schema(records, tmp_path, checkpoint.VERSION + 2)
-    told = f"schema {checkpoint.VERSION + 2}, .* reads {checkpoint.VERSION + 1} at most"
-    with pytest.raises(checkpoint.NewerSchema, match=told):
+    message = f"schema {checkpoint.VERSION + 2}, .* reads {checkpoint.VERSION + 1} at most"
+    with pytest.raises(checkpoint.NewerSchema, match=message):
         records.read(UID)
-    with pytest.raises(checkpoint.NewerSchema, match=told):
+    with pytest.raises(checkpoint.NewerSchema, match=message):
         records.list_records()
-    with pytest.raises(checkpoint.NewerSchema, match=told):
+    with pytest.raises(checkpoint.NewerSchema, match=message):
         records.rewrite(done)
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [written]
     assert records.uids() == (UID,)

@@ -33,7 +33,7 @@ class World:
         self.kept.update(nodes.Node(ids.NodeName("node-a"), "uid", clear_quarantine=value))
 
     def values(self) -> dict[str, str]:
-        return {gpu: one.value for gpu, (one,) in self.kept.all_ailments().items()}
+        return {gpu: ailment.value for gpu, (ailment,) in self.kept.all_ailments().items()}
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_an_annotation_is_read_from_a_node_as_it_is_written() -> None:
     assert nodes.parse({"metadata": {"name": "n"}}).clear_quarantine == ""
 
 
-def test_what_stays_as_it_was_is_not_written(world: World) -> None:
+def test_an_unchanged_quarantine_is_not_written(world: World) -> None:
     world.kept.record(GPU, ill=False)
     world.annotated("")
     assert not world.file.exists()
@@ -98,7 +98,7 @@ def test_what_stays_as_it_was_is_not_written(world: World) -> None:
     assert world.file.stat().st_mtime_ns == written
 
 
-def test_what_is_a_day_old_is_forgotten_on_file_too(world: World) -> None:
+def test_failures_older_than_a_day_are_removed_from_the_file(world: World) -> None:
     world.fails()
     world.clock.advance(24 * 3600)
     world.kept.record(GPU, ill=False)
@@ -120,11 +120,11 @@ def test_a_file_that_cannot_be_read_counts_as_none_and_is_written_anew(
 
 def test_a_later_version_may_say_more_and_one_later_still_is_left_alone(world: World) -> None:
     world.fails(3)
-    found = json.loads(world.file.read_text())
-    world.file.write_text(json.dumps({**found, "version": 2, "more": 1}))
+    document = json.loads(world.file.read_text())
+    world.file.write_text(json.dumps({**document, "version": 2, "more": 1}))
     world.restart()
     assert world.values() == {GPU: "3"}
-    beyond = json.dumps({**found, "version": 3})
+    beyond = json.dumps({**document, "version": 3})
     world.file.write_text(beyond)
     world.restart()
     world.fails(3, OTHER)
@@ -132,7 +132,7 @@ def test_a_later_version_may_say_more_and_one_later_still_is_left_alone(world: W
     assert world.file.read_text() == beyond
 
 
-def test_what_could_not_be_written_is_kept_and_written_later(world: World) -> None:
+def test_an_unwritable_quarantine_is_kept_and_written_later(world: World) -> None:
     world.file.parent.write_text("a file where the folder is to be")
     world.fails(3)
     assert world.values() == {GPU: "3"}

@@ -40,7 +40,7 @@ def test_the_next_pod_of_the_same_claim_is_served_after_a_moment(
     assert sum(node.time.waits) == pytest.approx(tombstones.SETTLE_S, abs=0.2)
 
 
-def test_what_the_api_says_counts_at_the_end_of_the_wait(node: gpunode.GpuNode) -> None:
+def test_the_state_of_the_api_at_the_end_of_the_wait_counts(node: gpunode.GpuNode) -> None:
     ref = node.allocate(reserved(POD))
     preparer = node.process().preparer
     preparer.unprepare(ref)
@@ -52,7 +52,7 @@ def test_what_the_api_says_counts_at_the_end_of_the_wait(node: gpunode.GpuNode) 
     assert isinstance(preparer.prepare(ref, cancelled), ports.Refused)
 
 
-def test_who_has_gone_is_not_waited_for(node: gpunode.GpuNode) -> None:
+def test_departed_holders_are_not_awaited(node: gpunode.GpuNode) -> None:
     ref = node.allocate(reserved(POD))
     preparer = node.process().preparer
     preparer.unprepare(ref)

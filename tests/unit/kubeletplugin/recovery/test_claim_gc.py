@@ -101,7 +101,7 @@ def test_a_claim_that_lost_its_allocation_keeps_its_record(world: World) -> None
 
 def test_an_api_that_fails_reclaims_nothing_and_begins_the_count_anew(world: World) -> None:
     world.prepare()
-    found = dict(world.node.reader.claims)
+    claims = dict(world.node.reader.claims)
     world.node.reader.claims.clear()
     world.look()
     world.node.reader.down = True
@@ -109,7 +109,7 @@ def test_an_api_that_fails_reclaims_nothing_and_begins_the_count_anew(world: Wor
     world.node.reader.down = False
     world.look()
     assert world.node.files()
-    world.node.reader.claims.update(found)
+    world.node.reader.claims.update(claims)
     world.look(2)
     assert not world.unprepared
 
@@ -118,9 +118,9 @@ def test_without_an_answer_the_others_are_not_asked_for(world: World) -> None:
     for number in (1, 2, 3):
         shares.prepare(world.node, shares.a_share(number))
     world.node.reader.down = True
-    before = world.node.reader.reads
+    previous = world.node.reader.reads
     world.look()
-    assert world.node.reader.reads == before + 1
+    assert world.node.reader.reads == previous + 1
 
 
 def test_a_gpu_on_which_processes_run_is_kept_until_they_end(world: World) -> None:
@@ -149,7 +149,7 @@ def test_processes_on_a_shared_gpu_may_be_another_claims(world: World) -> None:
     del world.node.reader.claims[mine.key]
     world.processes.number = 2
     world.look(2)
-    assert [one.uid for one in world.process.executor.records.list_records()] == [other.uid]
+    assert [record.uid for record in world.process.executor.records.list_records()] == [other.uid]
     assert shares.uuid(world.node) in world.node.daemons.desired
 
 

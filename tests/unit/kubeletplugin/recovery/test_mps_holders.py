@@ -42,7 +42,7 @@ class World:
 
     def look(self, *holders: mps_files.Holder, occupied: bool = True) -> list[str]:
         """The reasons of what is told, the last words of which are in `words`."""
-        before = len(self.told.told), len(self.told.good_news)
+        previous = len(self.told.told), len(self.told.good_news)
         status = mps_files.Status(
             key=KEY,
             state=mps_files.State.READY,
@@ -55,7 +55,7 @@ class World:
         )
         self.holders.start_round((), (KEY,))
         self.holders.check(KEY, status, (self.ref,))
-        fresh = (*self.told.told[before[0] :], *self.told.good_news[before[1] :])
+        fresh = (*self.told.told[previous[0] :], *self.told.good_news[previous[1] :])
         self.words = fresh[-1][3] if fresh else ""
         return [event[2] for event in fresh]
 
@@ -80,7 +80,7 @@ def test_a_single_command_of_a_tenant_is_no_news(world: World) -> None:
     assert world.look(SHELL) == []
 
 
-def test_who_holds_the_daemon_is_told_once_with_process_user_and_pod(world: World) -> None:
+def test_holders_of_the_daemon_are_reported_once_with_process_user_and_pod(world: World) -> None:
     assert world.stay(SHELL) == ["MpsControlHeld"]
     assert world.words == (
         "MPS daemon of GPU-1 takes no command while process 7 of user 65534 (pod default/trainer) "

@@ -18,11 +18,11 @@ def a_daemon(key: str) -> mps_files.Desired:
     return mps_files.Desired(key=key, devices=("GPU-x",), pinned_memory=(mps_files.MIB,))
 
 
-def test_what_agrees_is_left_alone(node: gpunode.GpuNode) -> None:
+def test_a_matching_daemon_is_left_alone(node: gpunode.GpuNode) -> None:
     shares.prepare(node, shares.a_share(1))
-    before = dict(node.daemons.desired)
+    previous = dict(node.daemons.desired)
     assert node.process().mend() == ()
-    assert node.daemons.desired == before
+    assert node.daemons.desired == previous
 
 
 def test_a_daemon_that_was_forgotten_is_asked_for_again_without_waiting(
@@ -30,11 +30,11 @@ def test_a_daemon_that_was_forgotten_is_asked_for_again_without_waiting(
 ) -> None:
     for number, gib in ((1, 20), (2, 30)):
         shares.prepare(node, shares.a_share(number, gib=gib))
-    before = dict(node.daemons.desired)
+    previous = dict(node.daemons.desired)
     node.daemons.desired.clear()
     node.daemons.fail = "no word from the supervisor"
     assert node.process().mend() == ()
-    assert node.daemons.desired == before
+    assert node.daemons.desired == previous
 
 
 def test_a_daemon_without_a_claim_goes_and_its_gpu_is_for_all_again(node: gpunode.GpuNode) -> None:
@@ -106,13 +106,13 @@ def test_a_claims_own_daemon_that_was_forgotten_is_asked_for_again(
     node: gpunode.GpuNode, claim: claims.Claim
 ) -> None:
     claim_mps.prepared(node, claim)
-    before = dict(node.daemons.desired)
+    previous = dict(node.daemons.desired)
     node.daemons.desired.clear()
     node.daemons.fail = "no word from the supervisor"
     assert node.process().mend() == ()
-    assert node.daemons.desired == before
+    assert node.daemons.desired == previous
     assert node.process().mend() == ()
-    assert node.daemons.desired == before
+    assert node.daemons.desired == previous
 
 
 def test_a_daemon_whose_claim_is_gone_ends_and_its_gpus_are_for_all_again(

@@ -45,15 +45,15 @@ class Said:
         self._node.daemons.remove(key)
 
     def status(self, key: str) -> mps_files.Status | None:
-        found = self._node.daemons.status(key)
-        update = {
+        status = self._node.daemons.status(key)
+        updated = {
             "state": self.state,
             "problem": self.problem,
             "pid": self.pid,
             "waiting": self.waiting,
             "occupied": self.occupied,
         }
-        return found.model_copy(update=update) if found else None
+        return status.model_copy(update=updated) if status else None
 
 
 @dataclasses.dataclass
@@ -71,31 +71,34 @@ class World:
 
     def look(self) -> list[tuple[str, str]]:
         """Return who is told what."""
-        before = len(self.told.told), len(self.told.good_news)
+        previous = len(self.told.told), len(self.told.good_news)
         self.watch.check()
-        fresh = (*self.told.told[before[0] :], *self.told.good_news[before[1] :])
+        fresh = (*self.told.told[previous[0] :], *self.told.good_news[previous[1] :])
         return [(event[1], event[2]) for event in fresh]
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     node = gpunode.GpuNode(tmp_path)
-    told = plugin_shell.Events()
+    events = plugin_shell.Events()
     time = fake_clock.FakeClock()
-    said = Said(node)
+    statement = Said(node)
     registry = prometheus_client.CollectorRegistry()
     records = node.process().executor.records.list_records
     watch = mps_watch.MpsWatch(
         records,
-        said,
-        plugin_events.EventReporter(told),
+        statement,
+        plugin_events.EventReporter(events),
         metrics.Metrics(registry),
         mps_holders.MpsHolders(
-            plugin_events.EventReporter(told), lambda _: (), claim_pods.ClaimPods(node.reader), time
+            plugin_events.EventReporter(events),
+            lambda _: (),
+            claim_pods.ClaimPods(node.reader),
+            time,
         ),
         time,
     )
-    return World(node, said, told, watch, registry, time)
+    return World(node, statement, events, watch, registry, time)
 
 
 def test_a_daemon_that_dies_is_told_to_each_of_its_claims_once(world: World) -> None:
@@ -108,7 +111,7 @@ def test_a_daemon_that_dies_is_told_to_each_of_its_claims_once(world: World) -> 
     assert world.look() == []
 
 
-def test_that_it_serves_again_is_told_too(world: World) -> None:
+def test_the_recovery_of_a_daemon_is_reported(world: World) -> None:
     prepare(world.node, a_share(1))
     world.said.state, world.said.problem = mps_files.State.FAILED, "it ended"
     world.look()
@@ -159,7 +162,9 @@ def test_a_daemon_that_was_replaced_before_the_first_look_is_told_too(world: Wor
 def test_a_claim_with_several_gpus_under_its_daemon_is_told_once(world: World) -> None:
     sharing = {"apiVersion": VERSION, "kind": "GpuConfig", "sharing": {"strategy": "MPS"}}
     names = ("gpu-0000-53-00-0", "gpu-0000-64-00-0")
-    results = (allocated_claims.a_result(one, request=f"r{at}") for at, one in enumerate(names))
+    results = (
+        allocated_claims.a_result(name, request=f"r{index}") for index, name in enumerate(names)
+    )
     prepare(world.node, allocated_claims.an_allocated_claim(*results, configs=[sharing]))
     world.said.state, world.said.problem = mps_files.State.FAILED, "it ended"
     assert world.look() == [("one", "MpsFailed")]

@@ -84,7 +84,7 @@ def test_a_whole_gpu_given_meanwhile_does_not_bring_mig_back_for_good(
     assert not mig_of(node).enabled
 
 
-def test_what_was_owed_before_a_reboot_is_not_ours_to_turn_off(node: gpunode.GpuNode) -> None:
+def test_pending_mig_disables_end_with_a_reboot(node: gpunode.GpuNode) -> None:
     ended_while_lost(node)
     node.boot = "boot-2"
     node.process().mend()

@@ -55,7 +55,7 @@ def test_the_end_of_a_claim_waits_for_no_gpu_that_hangs(world: World) -> None:
     assert len(world.done) == 2, "what is paid is owed no more"
 
 
-def test_what_is_owed_is_taken_back_before_anything_else_is_prepared(world: World) -> None:
+def test_pending_settings_are_restored_before_the_next_prepare(world: World) -> None:
     world.hung[GPU] = HANGS
     world.undo(mps.SHARED_AGAIN)
     world.owed.restore([OTHER])

@@ -17,24 +17,24 @@ def prepare(node: gpunode.GpuNode) -> ports.ClaimRef:
     return ref
 
 
-def test_what_stands_as_recorded_is_kept(node: gpunode.GpuNode) -> None:
+def test_devices_that_match_their_record_are_kept(node: gpunode.GpuNode) -> None:
     prepare(node)
-    before = node.files()
+    previous = node.files()
     report = node.process().recover()
     assert (report.unchanged, report.is_complete, node.files()) == (
         [allocated_claims.UID],
         True,
-        before,
+        previous,
     )
 
 
 def test_specs_that_were_wiped_are_back_without_the_api(node: gpunode.GpuNode) -> None:
     prepare(node)
-    before = node.files()
+    previous = node.files()
     node.spec_path().unlink()
     node.reader.down = True
     assert node.process().recover().restored == [allocated_claims.UID]
-    assert node.files() == before
+    assert node.files() == previous
 
 
 def put_back(node: gpunode.GpuNode) -> tuple[str, ...]:
@@ -47,11 +47,11 @@ def test_a_spec_that_somebody_removed_is_put_back_and_the_others_are_left_alone(
     node: gpunode.GpuNode,
 ) -> None:
     prepare(node)
-    before = node.files()
+    previous = node.files()
     node.spec_path().unlink()
     node.reader.down = True
     assert put_back(node) == ()
-    assert node.files() == before
+    assert node.files() == previous
     written = node.spec_path().stat().st_mtime_ns
     assert put_back(node) == ()
     assert node.spec_path().stat().st_mtime_ns == written
@@ -59,14 +59,14 @@ def test_a_spec_that_somebody_removed_is_put_back_and_the_others_are_left_alone(
 
 def test_a_spec_that_cannot_be_put_back_is_named_and_tried_again(node: gpunode.GpuNode) -> None:
     prepare(node)
-    before = node.files()
+    previous = node.files()
     shutil.rmtree(node.cdi)
     node.cdi.write_text("a file where the folder should be")
     (problem,) = put_back(node)
     assert problem.startswith(f"CDI spec of claim {allocated_claims.UID}: write ")
     node.cdi.unlink()
     assert put_back(node) == ()
-    assert node.files() == before
+    assert node.files() == previous
 
 
 def test_a_spec_is_rewritten_only_when_driver_or_toolkit_were_replaced(
@@ -82,9 +82,9 @@ def test_a_spec_is_rewritten_only_when_driver_or_toolkit_were_replaced(
         assert recovery.restore_specs(process.executor, process.locks) == ()
         return node.spec_path().read_bytes(), node.spec_path().stat().st_mtime_ns
 
-    before = look()
-    assert before[0] == hooked
-    assert look() == before
+    previous = look()
+    assert previous[0] == hooked
+    assert look() == previous
     hook.unlink()  # as when the toolkit goes elsewhere: no container could start with this spec
     after = look()
     assert b"nvidia-cdi-hook" not in after[0]
@@ -95,17 +95,17 @@ def test_a_spec_is_rewritten_only_when_driver_or_toolkit_were_replaced(
 
 def test_while_a_driver_is_replaced_specs_stay_as_they_are(node: gpunode.GpuNode) -> None:
     prepare(node)
-    before = node.spec_path().read_bytes()
+    previous = node.spec_path().read_bytes()
     away = node.root.rename(node.root.with_name("away"))
     (problem,) = put_back(node)
     assert problem.startswith(f"CDI spec of claim {allocated_claims.UID}: ")
-    assert node.spec_path().read_bytes() == before
+    assert node.spec_path().read_bytes() == previous
     away.rename(node.root)
     assert put_back(node) == ()
-    assert node.spec_path().read_bytes() == before
+    assert node.spec_path().read_bytes() == previous
 
 
-def test_what_is_half_done_or_of_another_boot_is_not_put_back(node: gpunode.GpuNode) -> None:
+def test_partial_records_and_those_of_another_boot_are_not_restored(node: gpunode.GpuNode) -> None:
     ref = prepare(node)
     records = node.process().executor.records
     record = records.read(ref.uid)
@@ -168,7 +168,7 @@ def test_a_gpu_that_did_not_come_back_leaves_no_old_spec(node: gpunode.GpuNode) 
     assert not node.spec_path().exists()
 
 
-def test_what_could_not_be_restored_is_restored_once_the_driver_is_up(
+def test_an_unrestorable_claim_is_restored_once_the_driver_is_up(
     node: gpunode.GpuNode,
 ) -> None:
     prepare(node)
@@ -221,7 +221,7 @@ def test_nothing_is_served_beside_a_record_of_a_version_too_new(node: gpunode.Gp
     path = node.records / f"{allocated_claims.UID}.json"
     raw = json.loads(path.read_bytes())["record"]
     path.write_bytes(checkpoint.seal({**raw, "version": checkpoint.VERSION + 2}))
-    before = node.files()
+    previous = node.files()
     with pytest.raises(checkpoint.NewerSchema):
         process.recover()
-    assert node.files() == before
+    assert node.files() == previous

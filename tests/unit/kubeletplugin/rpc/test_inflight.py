@@ -21,8 +21,8 @@ class Later(futures.Executor):
         return futures.Future()
 
     def run(self) -> None:
-        for one in self.waiting:
-            one()
+        for function in self.waiting:
+            function()
         self.waiting.clear()
 
 
@@ -91,7 +91,7 @@ def test_abandoned_work_is_not_joined_and_its_end_leaves_the_new_job(
     assert new.future.result(0) == "new"
 
 
-def test_what_work_raises_reaches_everybody(
+def test_an_error_reaches_every_waiting_caller(
     pool: Later, running: inflight.InflightJobs[str]
 ) -> None:
     def fails(_: Callable[[], bool]) -> str:
@@ -105,7 +105,7 @@ def test_what_work_raises_reaches_everybody(
 
 
 def test_everything_can_be_abandoned(pool: Later, running: inflight.InflightJobs[str]) -> None:
-    found = [running.join(ids.ClaimUid(f"uid-{i}"), says("done")) for i in range(3)]
+    jobs = [running.join(ids.ClaimUid(f"uid-{i}"), says("done")) for i in range(3)]
     running.abandon_all()
     pool.run()
-    assert {job.future.result(0) for job in found} == {"cancelled"}
+    assert {job.future.result(0) for job in jobs} == {"cancelled"}

@@ -67,7 +67,7 @@ def test_the_latest_word_of_a_type_is_written_once(world: World) -> None:
     assert world.api.applied == 1
 
 
-def test_what_stands_already_is_not_written_again_not_even_after_a_restart(world: World) -> None:
+def test_an_unchanged_status_is_not_rewritten_after_a_restart(world: World) -> None:
     world.say(READY)
     world.time.advance(60)
     world.conditions = world.plugin()
@@ -76,7 +76,7 @@ def test_what_stands_already_is_not_written_again_not_even_after_a_restart(world
     assert world.found()["Ready"] == ("True", "Prepared", FIRST)
 
 
-def test_what_was_said_before_a_restart_is_not_dropped_by_another_word(world: World) -> None:
+def test_conditions_from_before_a_restart_survive_new_ones(world: World) -> None:
     kind, reason = names.CONDITION_WITHIN_SHARE, reasons.Reason.GPU_NOTICE
     world.say(ports.ConditionUpdate(kind, holds=False, reason=reason, message="over"))
     world.conditions = world.plugin()
@@ -136,7 +136,10 @@ def test_entries_and_conditions_of_others_stay(world: World) -> None:
     world.say(READY)
     ours_now, nic_now = world.api.raw("claim")["status"]["devices"]
     assert nic_now == theirs[1]
-    assert [one["type"] for one in ours_now["conditions"]] == ["ration.dev/GangReady", "Ready"]
+    assert [condition["type"] for condition in ours_now["conditions"]] == [
+        "ration.dev/GangReady",
+        "Ready",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -150,9 +153,9 @@ def test_entries_and_conditions_of_others_stay(world: World) -> None:
 )
 def test_a_claim_that_has_nothing_of_us_is_left_alone(world: World, claim: dict[str, Any]) -> None:
     world.api.put(claim)
-    before = world.api.raw("claim")
+    previous = world.api.raw("claim")
     world.say(READY)
-    assert world.api.raw("claim") == before
+    assert world.api.raw("claim") == previous
     world.time.advance(600)
     world.conditions.write_due()
     assert world.api.reads == 1
@@ -184,7 +187,7 @@ def test_trouble_is_told_once_and_tried_again_ever_later(world: World) -> None:
             world.time.advance(70)
             world.conditions.write_due()
     assert world.found()["Ready"][0] == "True"
-    assert [one["event"] for one in logs] == ["conditions not written"]
+    assert [log["event"] for log in logs] == ["conditions not written"]
 
 
 def test_a_newer_status_replaces_an_older_one_that_cannot_be_written(
@@ -219,11 +222,11 @@ def seen(percent: int | None = 0, last_busy: str = "", gib: int = 1) -> ports.Ob
 
 
 def activity(world: World, device: str = "gpu-0") -> device_status.Activity | None:
-    found = claims.parse(world.api.raw("claim")).device_statuses
-    return next(one.activity for one in found if one.device.device == device)
+    device_statuses = claims.parse(world.api.raw("claim")).device_statuses
+    return next(status.activity for status in device_statuses if status.device.device == device)
 
 
-def test_what_each_device_does_is_told_beside_the_conditions(world: World) -> None:
+def test_the_activity_of_each_device_is_beside_the_conditions(world: World) -> None:
     world.say(READY)
     keys = [ports.DeviceKey("gpu-0"), ports.DeviceKey("gpu-1"), ports.DeviceKey("gpu-2")]
     world.conditions.set_activity(
@@ -251,7 +254,7 @@ def test_a_later_word_of_either_kind_leaves_the_other(world: World) -> None:
     assert world.found()["Ready"] == ("False", "DeviceOverlap", FIRST)
 
 
-def test_what_a_plugin_sees_after_a_restart_goes_on_from_what_was_told(world: World) -> None:
+def test_activity_after_a_restart_continues_the_reported_one(world: World) -> None:
     world.say(READY)
     world.conditions.set_activity(REF, {ports.DeviceKey("gpu-0"): seen(0, FIRST, 6)})
     world.conditions.write_due()
@@ -263,7 +266,7 @@ def test_what_a_plugin_sees_after_a_restart_goes_on_from_what_was_told(world: Wo
     assert world.api.applied == written
 
 
-def test_what_comes_while_it_cannot_be_written_is_what_counts(world: World) -> None:
+def test_the_latest_status_counts_while_writes_fail(world: World) -> None:
     world.api.trouble = [errors.ServerError(500, "InternalError", "etcd")]
     key = ports.DeviceKey("gpu-0")
     world.conditions.set_activity(REF, {key: seen(10, FIRST)})

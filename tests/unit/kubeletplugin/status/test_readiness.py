@@ -150,7 +150,7 @@ def test_without_an_api_server_a_look_ends_at_the_first_claim(world: World) -> N
     assert world.asked == ["one"]
 
 
-def test_what_a_look_cannot_see_is_looked_at_later_and_later(world: World) -> None:
+def test_unreadable_claims_are_checked_with_a_backoff(world: World) -> None:
     world.answer = None
     pauses = []
     for _ in range(8):
@@ -165,12 +165,12 @@ def test_what_a_look_cannot_see_is_looked_at_later_and_later(world: World) -> No
 def test_a_claim_is_forgotten_ten_minutes_after_its_last_refusal(world: World) -> None:
     world.refuse()
     world.look(readiness.WATCH_S)
-    asked = len(world.asked)
+    requested = len(world.asked)
     world.look(60)
-    assert len(world.asked) == asked
+    assert len(world.asked) == requested
     world.refuse()
     world.look()
-    assert len(world.asked) == asked + 1
+    assert len(world.asked) == requested + 1
 
 
 def test_no_more_than_so_many_claims_are_watched_and_the_newest_are(world: World) -> None:
@@ -181,7 +181,7 @@ def test_no_more_than_so_many_claims_are_watched_and_the_newest_are(world: World
     assert "c0" not in world.asked
 
 
-def test_what_stood_before_this_process_is_said_again(world: World) -> None:
+def test_readiness_from_before_this_process_is_reported_again(world: World) -> None:
     done, begun = checkpoint.State.COMPLETED, checkpoint.State.STARTED
     half = ports.ClaimRef("default", "half", ids.ClaimUid("half"))
     world.refusals.restore(

@@ -13,15 +13,15 @@ BUSY = ObservedActivity(percent=50, peak_bytes=4 * GIB, last_busy="09:00", first
 
 
 def course(*percents: int | None, every_s: float = 10.0) -> ActivityHistory:
-    found = activity.new_history("09:00", fresh=False)
+    activity_history = activity.new_history("09:00", fresh=False)
     for number, percent in enumerate(percents):
         look = Observation(percent, 0, number * every_s, f"09:{number:02}")
-        found = activity.add_observation(found, look)
-    return found
+        activity_history = activity.add_observation(activity_history, look)
+    return activity_history
 
 
 @pytest.mark.parametrize(
-    ("percents", "told"),
+    ("percents", "count"),
     [
         ((0,), 0),
         ((0, 0, 0, 0, 0, 1), 1),
@@ -33,17 +33,19 @@ def course(*percents: int | None, every_s: float = 10.0) -> ActivityHistory:
     ],
 )
 def test_the_percentage_is_of_the_last_minute_and_0_only_where_nothing_ran(
-    percents: tuple[int | None, ...], told: int | None
+    percents: tuple[int | None, ...], count: int | None
 ) -> None:
-    assert activity.summarize(course(*percents)).percent == told
+    assert activity.summarize(course(*percents)).percent == count
 
 
 def test_the_last_look_at_work_is_kept_and_the_largest_memory_in_whole_mib() -> None:
-    found = course(0, 10, None, 0, 0)
-    assert activity.summarize(found).last_busy == "09:02"
+    activity_history = course(0, 10, None, 0, 0)
+    assert activity.summarize(activity_history).last_busy == "09:02"
     for used in (MIB + 1, 5):
-        found = activity.add_observation(found, Observation(0, used, 60, "09:06"))
-    assert activity.summarize(found).peak_bytes == 2 * MIB
+        activity_history = activity.add_observation(
+            activity_history, Observation(0, used, 60, "09:06")
+        )
+    assert activity.summarize(activity_history).peak_bytes == 2 * MIB
 
 
 def test_a_never_active_claims_last_use_is_its_prepare_if_observed() -> None:
@@ -52,7 +54,7 @@ def test_a_never_active_claims_last_use_is_its_prepare_if_observed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "change", "since_s", "news"),
+    ("observed_activity", "change", "since_s", "news"),
     [
         (None, {}, 0, True),
         (IDLE, {}, 1e6, False),
@@ -72,10 +74,14 @@ def test_a_never_active_claims_last_use_is_its_prepare_if_observed() -> None:
     ],
 )
 def test_only_what_changes_a_decision_is_worth_a_word(
-    told: ObservedActivity | None, change: dict[str, object], since_s: float, *, news: bool
+    observed_activity: ObservedActivity | None,
+    change: dict[str, object],
+    since_s: float,
+    *,
+    news: bool,
 ) -> None:
-    now = dataclasses.replace(told or IDLE, **change)  # type: ignore[arg-type]
-    assert activity.should_report(told, now, since_s) is news
+    now = dataclasses.replace(observed_activity or IDLE, **change)  # type: ignore[arg-type]
+    assert activity.should_report(observed_activity, now, since_s) is news
 
 
 @pytest.mark.parametrize(
@@ -107,7 +113,7 @@ def test_only_what_changes_a_decision_is_worth_a_word(
     ],
     ids=["first", "at work", "restart", "again", "was at work", "perhaps at work", "clock"],
 )
-def test_what_was_said_before_a_restart_goes_on(
+def test_activity_from_before_a_restart_continues(
     old: Activity | None, new: ObservedActivity, merged: Activity
 ) -> None:
     assert activity.merge_status(old, new, "08:00") == merged

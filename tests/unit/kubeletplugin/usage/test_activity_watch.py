@@ -15,7 +15,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def test_what_runs_on_a_gpu_that_a_claim_has_alone_is_the_claims(world: World) -> None:
+def test_processes_on_a_gpu_with_one_claim_belong_to_it(world: World) -> None:
     world.whole()
     world.process(1, 40, gib=2, pod=None)
     world.process(2, 30, gib=4, pod=None)
@@ -35,11 +35,11 @@ def test_a_claim_that_does_nothing_is_told_once_and_again_when_it_works(world: W
 def test_no_claim_is_told_of_more_than_once_a_minute(world: World) -> None:
     world.whole()
     world.look(10)
-    told = 0
+    count = 0
     for number in range(60):
         world.process(1, 90 if number // 7 % 2 else 0)
-        told += len(world.look(10))
-    assert 4 <= told <= 10
+        count += len(world.look(10))
+    assert 4 <= count <= 10
 
 
 def test_a_newly_prepared_claim_counts_as_active_when_first_observed(
@@ -68,7 +68,7 @@ def test_each_share_is_told_of_its_own_pods_processes(world: World) -> None:
     }
 
 
-def test_what_works_and_is_nobodys_leaves_it_open_whose_it_is(world: World) -> None:
+def test_an_active_unowned_process_makes_attribution_unknown(world: World) -> None:
     world.share(1, POD)
     world.share(2, OTHER)
     world.process(1, 40)

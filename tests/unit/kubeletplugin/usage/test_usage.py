@@ -22,20 +22,22 @@ def held(pid: int, gib: float | None, pod: ids.PodUid = P) -> usage.PodProcess:
 
 
 def uses(
-    given: Mapping[ports.ClaimRef, int],
+    fields: Mapping[ports.ClaimRef, int],
     pods: Mapping[ports.ClaimRef, set[ids.PodUid]],
-    *there: usage.PodProcess,
+    *pod_processes: usage.PodProcess,
 ) -> dict[ports.ClaimRef, usage.ClaimUse]:
     """Return the usage by claim; the amount is in GiB."""
-    sizes = {claim: gib * GIB for claim, gib in given.items()}
-    theirs = {claim.uid: found for claim, found in pods.items()}
-    return {use.claim: use for use in usage.claim_uses(GPU, sizes, there, theirs)}
+    sizes = {claim: gib * GIB for claim, gib in fields.items()}
+    theirs = {claim.uid: pod for claim, pod in pods.items()}
+    return {use.claim: use for use in usage.claim_uses(GPU, sizes, pod_processes, theirs)}
 
 
 def a_device(gib: int | None, gpu: ids.GpuUuid = GPU) -> steps.PlannedDevice:
-    given = None if gib is None else compatibility.SharingTerms("mps", "team", gib * GIB, 10)
+    sharing_terms = (
+        None if gib is None else compatibility.SharingTerms("mps", "team", gib * GIB, 10)
+    )
     name = ids.DeviceName("gpu-0000-53-00-0-mps")
-    return steps.PlannedDevice("r", "node-1", name, gpu, "id", steps.Edits(), terms=given)
+    return steps.PlannedDevice("r", "node-1", name, gpu, "id", steps.Edits(), terms=sharing_terms)
 
 
 def a_record(claim: ports.ClaimRef, *devices: steps.PlannedDevice) -> checkpoint.Record:
@@ -44,17 +46,17 @@ def a_record(claim: ports.ClaimRef, *devices: steps.PlannedDevice) -> checkpoint
 
 def test_shares_are_of_gpus_that_others_may_have_too() -> None:
     other = ids.GpuUuid("GPU-b")
-    found = usage.shared_gpus(
+    shared_gpus = usage.shared_gpus(
         [
             a_record(A, a_device(20), a_device(10), a_device(5, other)),
             a_record(B, a_device(30)),
             a_record(C, a_device(None, ids.GpuUuid("GPU-whole"))),
         ]
     )
-    assert found == {GPU: {A: 30 * GIB, B: 30 * GIB}, other: {A: 5 * GIB}}
+    assert shared_gpus == {GPU: {A: 30 * GIB, B: 30 * GIB}, other: {A: 5 * GIB}}
 
 
-def test_who_only_looks_has_no_share() -> None:
+def test_a_monitoring_claim_has_no_share() -> None:
     looks = dataclasses.replace(a_device(20), admin_access=True)
     assert usage.shared_gpus([a_record(A, looks)]) == {}
 
@@ -66,19 +68,19 @@ def test_a_gpu_of_claims_without_amounts_is_not_looked_at() -> None:
 
 
 def test_the_processes_of_a_claims_pods_are_summed() -> None:
-    found = uses(
+    claim_uses = uses(
         {A: 20, B: 30},
         {A: {P, Q}, B: {R}},
         *(held(1, 8), held(2, 8), held(3, 6, Q), held(4, 29, R)),
     )
-    assert (found[A].used_bytes, found[A].is_over) == (22 * GIB, True)
-    assert [one.process.pid for one in found[A].processes] == [1, 2, 3]
-    assert (found[B].used_bytes, found[B].is_over) == (29 * GIB, False)
+    assert (claim_uses[A].used_bytes, claim_uses[A].is_over) == (22 * GIB, True)
+    assert [process.process.pid for process in claim_uses[A].processes] == [1, 2, 3]
+    assert (claim_uses[B].used_bytes, claim_uses[B].is_over) == (29 * GIB, False)
 
 
 def test_all_of_a_share_may_be_used() -> None:
-    found = uses({A: 20}, {A: {P}}, held(1, 20))
-    assert not found[A].is_over
+    claim_uses = uses({A: 20}, {A: {P}}, held(1, 20))
+    assert not claim_uses[A].is_over
     assert uses({A: 20}, {A: {P}}, held(1, 20), held(2, 1 / GIB))[A].is_over
 
 
@@ -93,19 +95,19 @@ def test_claims_that_a_pod_has_together_are_compared_together() -> None:
 
 
 def test_a_pod_may_join_claims_that_came_apart() -> None:
-    found = uses({A: 1, B: 1, C: 1}, {A: {P}, B: {Q}, C: {P, Q}}, held(1, 3))
-    assert {use.allocated_bytes for use in found.values()} == {3 * GIB}
-    assert found[C].others == (A, B)
+    claim_uses = uses({A: 1, B: 1, C: 1}, {A: {P}, B: {Q}, C: {P, Q}}, held(1, 3))
+    assert {use.allocated_bytes for use in claim_uses.values()} == {3 * GIB}
+    assert claim_uses[C].others == (A, B)
 
 
 def test_a_claim_without_an_amount_and_those_counted_with_it_are_not_judged() -> None:
-    found = uses({A: 0, B: 10, C: 10}, {A: {P}, B: {P}, C: {Q}}, held(1, 50))
-    assert list(found) == [C]
+    claim_uses = uses({A: 0, B: 10, C: 10}, {A: {P}, B: {P}, C: {Q}}, held(1, 50))
+    assert list(claim_uses) == [C]
 
 
-def test_what_a_gpu_does_not_tell_counts_as_nothing() -> None:
-    found = uses({A: 20}, {A: {P}}, held(1, None), held(2, 19))
-    assert found[A].used_bytes == 19 * GIB
+def test_missing_memory_figures_count_as_zero() -> None:
+    claim_uses = uses({A: 20}, {A: {P}}, held(1, None), held(2, 19))
+    assert claim_uses[A].used_bytes == 19 * GIB
 
 
 def test_a_process_is_of_the_outermost_pod_that_is_known() -> None:
@@ -118,7 +120,7 @@ def a_use(gib: float) -> usage.ClaimUse:
     return uses({A: 20}, {A: {P}}, held(1, gib))[A]
 
 
-def test_one_look_is_no_over_use_and_two_in_a_row_are() -> None:
+def test_two_consecutive_checks_make_an_over_use() -> None:
     now, news = usage.next_episode(usage.Episode(), a_use(30), 0)
     assert (now.is_overuse, news) == (False, usage.UsageChange.NOTHING)
     assert usage.next_episode(now, a_use(20), 10) == (usage.Episode(), usage.UsageChange.NOTHING)
@@ -127,15 +129,15 @@ def test_one_look_is_no_over_use_and_two_in_a_row_are() -> None:
 
 
 def test_it_is_over_at_the_first_look_within_the_share() -> None:
-    told = usage.Episode(5, 30 * GIB, 10)
-    assert usage.next_episode(told, a_use(20), 20) == (usage.Episode(), usage.UsageChange.ENDED)
+    episode = usage.Episode(5, 30 * GIB, 10)
+    assert usage.next_episode(episode, a_use(20), 20) == (usage.Episode(), usage.UsageChange.ENDED)
 
 
 def test_overuse_is_reported_again_after_a_tenth_more_and_some_time() -> None:
-    told = usage.Episode(2, 30 * GIB, 100)
-    assert usage.next_episode(told, a_use(40), 399)[1] is usage.UsageChange.NOTHING
-    assert usage.next_episode(told, a_use(31.9), 400)[1] is usage.UsageChange.NOTHING
-    again, news = usage.next_episode(told, a_use(32), 400)
+    episode = usage.Episode(2, 30 * GIB, 100)
+    assert usage.next_episode(episode, a_use(40), 399)[1] is usage.UsageChange.NOTHING
+    assert usage.next_episode(episode, a_use(31.9), 400)[1] is usage.UsageChange.NOTHING
+    again, news = usage.next_episode(episode, a_use(32), 400)
     assert news is usage.UsageChange.GREW
     assert (again.reported_bytes, again.reported_at_s) == (32 * GIB, 400)
     assert usage.next_episode(again, a_use(33.9), 1000)[1] is usage.UsageChange.NOTHING

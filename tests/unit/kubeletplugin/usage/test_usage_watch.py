@@ -69,12 +69,12 @@ class World:
         """A prepared claim of 20 GiB, of each GPU, that these pods have."""
         claim = a_share(number, **more)
         assert claim.allocation is not None
-        (one,) = claim.allocation.results
+        (result,) = claim.allocation.results
         results = tuple(
             dataclasses.replace(
-                one,
+                result,
                 request=gpu,
-                device=one.device._replace(device=one.device.device.replace(GPU, gpu)),
+                device=result.device._replace(device=result.device.device.replace(GPU, gpu)),
             )
             for gpu in gpus
         )
@@ -88,19 +88,19 @@ class World:
 
     def process(self, pid: int, gib: float, pod: ids.PodUid = POD, gpu: int = 0) -> None:
         """One of a pod that uses so much; 0 ends it."""
-        of = self.node.nvml.machine
+        machine = self.node.nvml.machine
         size = int(gib * GIB)
         whole = 0xFFFFFFFF
-        control.Control(of).process(of.gpus[gpu].uuid, pid, size, whole, whole)
+        control.Control(machine).process(machine.gpus[gpu].uuid, pid, size, whole, whole)
         self.pods[pid] = pod
 
     def look(self, times: int = 1) -> list[tuple[str, str]]:
         """Return who is told what."""
-        before = len(self.told.told), len(self.told.good_news)
+        previous = len(self.told.told), len(self.told.good_news)
         for _ in range(times):
             self.time.advance(EVERY_S)
             self.watch.observe()
-        fresh = (*self.told.told[before[0] :], *self.told.good_news[before[1] :])
+        fresh = (*self.told.told[previous[0] :], *self.told.good_news[previous[1] :])
         return [(event[1], event[2]) for event in fresh]
 
     def metric(self, name: str) -> float | None:
@@ -213,7 +213,7 @@ def test_the_condition_holds_once_the_claim_keeps_to_its_share_of_every_gpu(worl
     assert texts == [(False, 2), (False, 1), (True, 2)]
 
 
-def test_nobody_who_shares_nothing_costs_a_call(world: World) -> None:
+def test_claims_without_shares_cost_no_call(world: World) -> None:
     prepare(world.node, allocated_claims.an_allocated_claim())
     world.process(1, 70)
     assert world.look(3) == []
@@ -229,22 +229,22 @@ def test_only_shared_gpus_are_asked(world: World) -> None:
 def test_claims_are_read_only_for_pods_that_are_not_known(world: World) -> None:
     first = world.claim(1, POD)
     world.claim(2, OTHER)
-    before = world.node.reader.reads
+    previous = world.node.reader.reads
     assert world.look(2) == []
-    assert world.node.reader.reads == before
+    assert world.node.reader.reads == previous
     world.process(1, 5)
     world.process(2, 5, STRANGER)
     world.look(5)
-    assert world.node.reader.reads == before + 2
+    assert world.node.reader.reads == previous + 2
     world.process(3, 5, OTHER)
     world.look(5)
-    assert world.node.reader.reads == before + 4
+    assert world.node.reader.reads == previous + 4
     release(world.node, first)
     world.look()
     prepare(world.node, first)
-    before = world.node.reader.reads
+    previous = world.node.reader.reads
     world.look()
-    assert world.node.reader.reads == before + 1
+    assert world.node.reader.reads == previous + 1
 
 
 def test_a_pod_that_comes_later_is_counted_with_the_first(world: World) -> None:
@@ -285,9 +285,9 @@ def test_an_api_server_that_is_away_raises_no_false_alarm(world: World) -> None:
     world.claim(2, POD)
     world.process(1, 35)
     world.node.reader.down = True
-    before = world.node.reader.reads
+    previous = world.node.reader.reads
     assert world.look(3) == []
-    assert world.node.reader.reads == before + 3  # the others would wait in vain
+    assert world.node.reader.reads == previous + 3  # the others would wait in vain
     assert world.said.words == []
     world.node.reader.down = False
     assert world.look(3) == []
@@ -295,7 +295,7 @@ def test_an_api_server_that_is_away_raises_no_false_alarm(world: World) -> None:
     assert world.look(2) != []
 
 
-def test_who_is_known_is_watched_without_the_api_server(world: World) -> None:
+def test_known_claims_are_watched_without_the_api_server(world: World) -> None:
     world.claim(1, POD)
     world.process(1, 15)
     world.look()
@@ -345,12 +345,12 @@ def test_a_gpu_that_cannot_be_read_keeps_what_is_known_and_hides_no_other(world:
     world.claim(2, OTHER, gpus=(SECOND,))
     world.process(1, 25)
     world.look(2)
-    of = world.node.nvml.machine
-    of.board(of.gpus[0]).lost = True
+    machine = world.node.nvml.machine
+    machine.board(machine.gpus[0]).lost = True
     world.process(2, 25, OTHER, gpu=1)
     assert world.look(2) == [("claim-2", "ShareExceeded")]
     assert world.over == 2
-    of.board(of.gpus[0]).lost = False
+    machine.board(machine.gpus[0]).lost = False
     assert world.look(3) == []
 
 
@@ -365,11 +365,11 @@ def test_a_claim_that_has_gone_is_forgotten(world: World) -> None:
     assert world.look(2) == [("claim-1", "ShareExceeded")]
 
 
-def test_what_a_gpu_does_not_tell_raises_no_alarm(world: World) -> None:
+def test_missing_memory_figures_raise_no_alarm(world: World) -> None:
     world.claim(1, POD)
     world.process(1, 25)
-    of = world.node.nvml.machine
-    of.board(of.gpus[0]).veiled = True
+    machine = world.node.nvml.machine
+    machine.board(machine.gpus[0]).veiled = True
     assert world.look(3) == []
 
 

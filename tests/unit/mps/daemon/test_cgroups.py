@@ -1,7 +1,4 @@
-"""Tests of where the daemons' own cgroup lies.
-
-As a supervisor in a pod or outside of any sees it.
-"""
+"""Tests of the path of the daemons' cgroup, for a supervisor in a pod or outside of any."""
 
 from pathlib import Path
 
@@ -20,8 +17,8 @@ V2_TABLE = "31 23 0:28 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw,nsdeleg
 
 
 def groups(own: str, table: str, host_root: Path = ROOT) -> tuple[str, ...]:
-    found = cgroups.beside_pods(own, mounts.parse_mountinfo(table), host_root)
-    return tuple(str(group) for group in found)
+    paths = cgroups.beside_pods(own, mounts.parse_mountinfo(table), host_root)
+    return tuple(str(group) for group in paths)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +49,7 @@ def test_the_nodes_own_hierarchies_are_meant() -> None:
     assert groups(own, table, Path("/host")) == ("/host/sys/fs/cgroup/ration-mps",)
 
 
-def test_where_the_host_root_has_no_hierarchies_a_whole_one_elsewhere_serves() -> None:
+def test_a_hierarchy_outside_the_host_root_serves_as_fallback() -> None:
     own = "4:cpu,cpuacct:/kubepods/pod1/b7\n"
     cpu = V1_TABLE.splitlines(keepends=True)[1]
     container = cpu.replace(" / /sys", " /kubepods/pod1/b7 /sys")

@@ -43,7 +43,7 @@ def test_a_daemons_reply_is_taken_apart(
 
 
 @pytest.mark.parametrize("reply", ["", "\n", "Cannot find MPS control daemon process\n"])
-def test_what_is_no_reply_is_none(reply: str) -> None:
+def test_a_missing_reply_is_none(reply: str) -> None:
     assert control.parse_daemon(reply, 2) is None
 
 
@@ -70,8 +70,8 @@ def test_a_daemon_that_tells_no_status_has_no_trouble_by_that() -> None:
 
 def test_a_limit_that_is_refused_is_told_by_the_daemons_words() -> None:
     assert control.parse_refusals("40.0\n") == ""
-    said = "Insufficient privileges for UID 65534.\n40.0\n"
-    assert control.parse_refusals(said) == "Insufficient privileges for UID 65534."
+    message = "Insufficient privileges for UID 65534.\n40.0\n"
+    assert control.parse_refusals(message) == "Insufficient privileges for UID 65534."
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_size_is_shown_in_whole_units(size: int, text: str, may: bool) -> None
     assert control.is_shown_as(size, text) is may
 
 
-def test_what_is_shown_otherwise_is_told_in_words() -> None:
+def test_unknown_output_is_quoted() -> None:
     shown = control.Limits("100.0", ("30G", ""))
     assert list(control.limit_differences(TWO, shown)) == [
         "active thread percentage 100.0 instead of 50",
@@ -104,8 +104,8 @@ def test_what_is_shown_otherwise_is_told_in_words() -> None:
 def test_a_server_with_a_fault_is_told() -> None:
     limits = control.Limits("50.0", ("30G",))
     servers = control.Server(7, "ACTIVE", limits), control.Server(8, "FAULT", limits)
-    found = list(control.client_problems(control.DaemonStatus(limits, servers)))
-    assert [words.split(":")[0] for words in found] == ["MPS server 8 is FAULT"]
+    client_problems = list(control.client_problems(control.DaemonStatus(limits, servers)))
+    assert [words.split(":")[0] for words in client_problems] == ["MPS server 8 is FAULT"]
 
 
 LOG = """\
@@ -128,8 +128,8 @@ def test_the_log_tells_every_client_that_came() -> None:
 
 
 def test_our_own_questions_are_no_last_words() -> None:
-    kept = control.drop_chatter(LOG.splitlines())
-    assert [line.partition("] ")[2].split(" from")[0] for line in kept] == [
+    drop_chatter = control.drop_chatter(LOG.splitlines())
+    assert [line.partition("] ")[2].split(" from")[0] for line in drop_chatter] == [
         "NEW CLIENT 71",
         "NEW SERVER 5709: Ready",
         "NEW CLIENT 72",
@@ -148,9 +148,9 @@ def test_our_own_questions_are_no_last_words() -> None:
     ],
 )
 def test_a_server_that_ended_badly_is_told_until_the_next_is_ready(news: str, words: str) -> None:
-    found = control.server_failure(news)
-    assert words in found
-    assert bool(found) is bool(words)
+    server_failure = control.server_failure(news)
+    assert words in server_failure
+    assert bool(server_failure) is bool(words)
 
 
 TWO_USERS = """\

@@ -10,7 +10,7 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> daemon_process.DaemonPaths:
+def daemon_paths(tmp_path: Path) -> daemon_process.DaemonPaths:
     log = tmp_path / "k/log"
     log.mkdir(parents=True)
     return daemon_process.DaemonPaths(tmp_path / "k/pipe", log, tmp_path / "shm")
@@ -23,26 +23,32 @@ def test_a_path_too_long_for_a_socket_is_refused_before_anything_is_made(tmp_pat
     assert not deep.exists()
 
 
-def test_last_words_are_few_and_say_whose_they_are(place: daemon_process.DaemonPaths) -> None:
-    assert not directories.log_tails(place)
+def test_last_words_are_few_and_say_whose_they_are(
+    daemon_paths: daemon_process.DaemonPaths,
+) -> None:
+    assert not directories.log_tails(daemon_paths)
     lines = [f"[2026 Control 1] event {number}" for number in range(9)]
-    (place.log / "control.log").write_text("\n".join([*lines, "[2026 Control 1] Cmd:ps", ""]))
-    (place.log / "stderr").write_text("Cannot listen\n")
-    assert directories.log_tails(place) == (
+    (daemon_paths.log / "control.log").write_text(
+        "\n".join([*lines, "[2026 Control 1] Cmd:ps", ""])
+    )
+    (daemon_paths.log / "stderr").write_text("Cannot listen\n")
+    assert directories.log_tails(daemon_paths) == (
         "stderr: Cannot listen; control.log: " + " | ".join(lines[-directories.TAIL_LINES :])
     )
 
 
-def test_a_log_grows_to_its_bound_and_its_end_is_kept(place: daemon_process.DaemonPaths) -> None:
-    log = place.log / "control.log"
+def test_a_log_grows_to_its_bound_and_its_end_is_kept(
+    daemon_paths: daemon_process.DaemonPaths,
+) -> None:
+    log = daemon_paths.log / "control.log"
     with log.open("ab", buffering=0) as writer:
         writer.write(b"x" * MIB)
-        directories.truncate_logs(place)
+        directories.truncate_logs(daemon_paths)
         assert log.stat().st_size == MIB
         writer.write(b"y" * 4 * MIB)
-        directories.truncate_logs(place)
+        directories.truncate_logs(daemon_paths)
         writer.write(b"goes on")
     assert log.read_bytes() == b"goes on"
-    kept = (place.log / "control.log.1").read_bytes()
-    assert 0 < len(kept) < MIB
-    assert set(kept) == {ord("y")}
+    data = (daemon_paths.log / "control.log.1").read_bytes()
+    assert 0 < len(data) < MIB
+    assert set(data) == {ord("y")}

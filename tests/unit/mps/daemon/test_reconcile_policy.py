@@ -34,14 +34,14 @@ def answer(
     return control.DaemonStatus(limits, servers)
 
 
-def test_what_is_wanted_and_missing_is_started() -> None:
+def test_a_desired_missing_daemon_is_started() -> None:
     decided = reconcile_policy.decide(WANTED, reconcile_policy.Absent())
     assert decided == reconcile_policy.Decision(
         reconcile_policy.Start(DESIRED), mps_files.State.STARTING
     )
 
 
-def test_what_is_neither_wanted_nor_there_is_cleared_away() -> None:
+def test_leftovers_of_an_undesired_daemon_are_removed() -> None:
     left = reconcile_policy.Absent(lingering=(11,), failure="it died", wait_s=5)
     assert reconcile_policy.decide(reconcile_policy.NoDaemon(), left).act == "clear"
 
@@ -144,7 +144,7 @@ def test_a_file_that_became_unreadable_changes_nothing() -> None:
         {"shm_bytes": GIB},
     ],
 )
-def test_what_takes_a_new_daemon_waits_for_the_clients(changed: dict[str, object]) -> None:
+def test_a_change_that_needs_a_new_daemon_waits_for_clients(changed: dict[str, object]) -> None:
     goal = reconcile_policy.DesiredDaemon(DESIRED.model_copy(update=changed), "d2")
     with_client = dataclasses.replace(living(answer(11)), served=True)
     decided = reconcile_policy.decide(goal, with_client)
@@ -177,7 +177,7 @@ def test_a_daemon_that_hangs_is_ended_unless_clients_work_with_it(
     assert "it is ended when its clients have" in decided.problem
 
 
-def test_what_nobody_wants_is_told_to_go_with_its_clients() -> None:
+def test_an_undesired_daemon_is_stopped_with_its_clients() -> None:
     decided = reconcile_policy.decide(reconcile_policy.NoDaemon(), living(answer(11)))
     assert decided == reconcile_policy.Decision(reconcile_policy.Quit(), mps_files.State.STOPPING)
 
@@ -201,10 +201,10 @@ def test_an_mps_server_without_clients_is_renewed_before_its_next_client() -> No
     fresh = living(idle)
     assert reconcile_policy.decide(WANTED, fresh).act == "rest"
     used = dataclasses.replace(fresh, used_servers=frozenset({7}))
-    told = reconcile_policy.Decision(
+    decision = reconcile_policy.Decision(
         reconcile_policy.Renew((7,)), mps_files.State.READY, serves=True
     )
-    assert reconcile_policy.decide(WANTED, used) == told
+    assert reconcile_policy.decide(WANTED, used) == decision
     leaving = dataclasses.replace(used, ending_servers=frozenset({7}))
     assert reconcile_policy.decide(WANTED, leaving).act == "rest"
     busy = dataclasses.replace(living(answer(11)), used_servers=frozenset({7}))

@@ -41,7 +41,7 @@ def answer(expression: str) -> bool | selector.EvaluationFailure:
         'device.capacity["gpu.ration.dev"].memory.compareTo(quantity("40Gi")) >= 0',
     ],
 )
-def test_what_kubernetes_accepts_is_true_here_too(expression: str) -> None:
+def test_expressions_accepted_by_kubernetes_match_here_too(expression: str) -> None:
     assert answer(expression) is True
 
 
@@ -76,7 +76,7 @@ def test_a_version_is_never_equal_to_a_string() -> None:
         ("'" + "x" * 10_300 + "' == device.driver", "longer than"),
     ],
 )
-def test_what_cannot_be_compiled_is_said_with_its_reason(expression: str, words: str) -> None:
+def test_an_uncompilable_expression_reports_its_reason(expression: str, words: str) -> None:
     unusable = selector.compile_selector(expression)
     assert isinstance(unusable, selector.UnusableSelector)
     assert words in unusable.why
@@ -119,7 +119,7 @@ def test_functions_of_kubernetes_are_there(expression: str) -> None:
         ("[1].all(device, device == 1)", set()),
     ],
 )
-def test_what_an_expression_reads_is_known(expression: str, reads: set[str]) -> None:
+def test_the_attributes_read_by_an_expression_are_known(expression: str, reads: set[str]) -> None:
     compiled = selector.compile_selector(expression)
     assert isinstance(compiled, selector.Selector), compiled
     assert compiled.reads == frozenset(reads)
@@ -144,6 +144,6 @@ def test_an_expression_that_may_read_anything_says_so(expression: str) -> None:
 
 def test_half_a_surrogate_pair_is_no_selector() -> None:
     """JSON can write it, and the engine takes UTF-8."""
-    found = selector.compile_selector('"\ud800" == ""')
-    assert isinstance(found, selector.UnusableSelector)
-    assert found.why == "is no Unicode text"
+    compile_selector = selector.compile_selector('"\ud800" == ""')
+    assert isinstance(compile_selector, selector.UnusableSelector)
+    assert compile_selector.why == "is no Unicode text"

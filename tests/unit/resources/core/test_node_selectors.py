@@ -15,8 +15,8 @@ def expression(key: str, operator: str, *values: str) -> objects.Raw:
     return {"key": key, "operator": operator, "values": [*values]}
 
 
-def terms(*found: objects.Raw) -> objects.Raw:
-    return {"nodeSelectorTerms": [*found]}
+def terms(*results: objects.Raw) -> objects.Raw:
+    return {"nodeSelectorTerms": [*results]}
 
 
 RACK = terms({"matchExpressions": [expression("rack", "In", "r1")]})
@@ -30,10 +30,10 @@ def test_devices_are_used_on_one_node_everywhere_or_where_a_selector_matches() -
     assert not reach(nodeSelector=RACK).covers(A, {"rack": "r2"})
 
 
-def test_where_nothing_is_said_they_are_used_nowhere() -> None:
-    for found in (reach(), reach(nodeName="", allNodes=False, nodeSelector=None)):
-        assert found is node_selectors.NOWHERE
-        assert not found.covers(A, {"rack": "r1"})
+def test_without_a_selector_devices_are_usable_nowhere() -> None:
+    for device_reach in (reach(), reach(nodeName="", allNodes=False, nodeSelector=None)):
+        assert device_reach is node_selectors.NOWHERE
+        assert not device_reach.covers(A, {"rack": "r1"})
 
 
 def test_the_first_that_is_set_decides() -> None:
@@ -56,11 +56,11 @@ def test_the_first_that_is_set_decides() -> None:
 def test_a_requirement_holds_by_its_operator(
     operator: str, values: tuple[str, ...], *, of_r1: bool, of_none: bool
 ) -> None:
-    found = node_selectors.parse(
+    node_selector = node_selectors.parse(
         terms({"matchExpressions": [expression("rack", operator, *values)]})
     )
-    assert found.matches(A, {"rack": "r1"}) is of_r1
-    assert found.matches(A, {}) is of_none
+    assert node_selector.matches(A, {"rack": "r1"}) is of_r1
+    assert node_selector.matches(A, {}) is of_none
 
 
 @pytest.mark.parametrize(
@@ -74,20 +74,22 @@ def test_a_requirement_holds_by_its_operator(
     ],
 )
 def test_numbers_are_compared_as_numbers(tier: str, operator: str, *, holds: bool) -> None:
-    found = node_selectors.parse(terms({"matchExpressions": [expression("tier", operator, "4")]}))
-    assert found.matches(A, {"tier": tier}) is holds
+    node_selector = node_selectors.parse(
+        terms({"matchExpressions": [expression("tier", operator, "4")]})
+    )
+    assert node_selector.matches(A, {"tier": tier}) is holds
 
 
-def test_of_terms_one_must_match_and_of_a_term_all() -> None:
+def test_one_term_must_match_with_all_its_requirements() -> None:
     both = {
         "matchExpressions": [expression("rack", "In", "r1")],
         "matchFields": [expression("metadata.name", "In", "node-a")],
     }
     other = {"matchExpressions": [expression("gpu", "Exists")]}
-    found = node_selectors.parse(terms(both, other))
-    assert found.matches(A, {"rack": "r1"})
-    assert not found.matches(B, {"rack": "r1"})
-    assert found.matches(B, {"gpu": ""})
+    node_selector = node_selectors.parse(terms(both, other))
+    assert node_selector.matches(A, {"rack": "r1"})
+    assert not node_selector.matches(B, {"rack": "r1"})
+    assert node_selector.matches(B, {"gpu": ""})
 
 
 def test_an_empty_term_matches_nothing() -> None:

@@ -87,7 +87,7 @@ def test_a_pod_may_be_moved_where_its_annotation_says_so(
     assert pods.parse(raw).movable is movable
 
 
-def test_how_long_it_runs_is_the_least_that_it_declares() -> None:
+def test_the_run_time_is_the_least_declared() -> None:
     pod = objects.a_pod("a", activeDeadlineSeconds=600)
     assert pods.parse(pod).max_runtime_s == 600
     pod["metadata"]["annotations"] = {names.MAX_RUN_TIME: "5m"}
@@ -101,9 +101,9 @@ def test_a_run_time_that_cannot_be_read_declares_none(text: str) -> None:
     assert pods.parse(pod).max_runtime_s is None
 
 
-def test_what_it_says_of_others_and_of_faults() -> None:
+def test_annotations_on_sharing_and_faults_are_read() -> None:
     pod = objects.a_pod("a", preemptionPolicy="Never")
     pod["metadata"]["annotations"] = {names.PREEMPTIBLE: "true", names.ON_FAULT: "replace"}
-    found = pods.parse(pod)
-    assert (found.preempts, found.preemptible, found.on_fault) == (False, True, "replace")
+    parsed = pods.parse(pod)
+    assert (parsed.preempts, parsed.preemptible, parsed.on_fault) == (False, True, "replace")
     assert pods.parse(objects.a_pod("b")).preempts

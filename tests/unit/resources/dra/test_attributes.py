@@ -20,24 +20,24 @@ from driver.resources.dra import attributes as dra_attributes
     ],
 )
 def test_values_read_back_as_they_were_written(raw: Any, value: dra_attributes.Value) -> None:
-    found = dra_attributes.parse(raw)
-    assert (found, type(found)) == (value, type(value))
+    parsed = dra_attributes.parse(raw)
+    assert (parsed, type(parsed)) == (value, type(value))
     assert dra_attributes.render(value) == raw
 
 
 @pytest.mark.parametrize(
     "raw", [{}, {"float": 1.5}, {"ints": [1, True]}, {"strings": "a"}, {"ints": 1}]
 )
-def test_what_is_of_no_known_kind_is_no_value(raw: Any) -> None:
+def test_an_attribute_of_an_unknown_kind_is_no_value(raw: Any) -> None:
     assert dra_attributes.parse(raw) is None
 
 
 def test_a_name_is_found_in_full_or_in_its_drivers_own_domain() -> None:
-    found = {"numa": 0, "resource.kubernetes.io/pcieRoot": "x"}
-    assert dra_attributes.find_attribute(found, "a.com", "a.com/numa") == 0
-    assert dra_attributes.find_attribute(found, "a.com", "resource.kubernetes.io/pcieRoot") == "x"
-    assert dra_attributes.find_attribute(found, "a.com", "b.com/numa") is None
-    assert dra_attributes.find_attribute(found, "a.com", "a.com/") is None
+    result = {"numa": 0, "resource.kubernetes.io/pcieRoot": "x"}
+    assert dra_attributes.find_attribute(result, "a.com", "a.com/numa") == 0
+    assert dra_attributes.find_attribute(result, "a.com", "resource.kubernetes.io/pcieRoot") == "x"
+    assert dra_attributes.find_attribute(result, "a.com", "b.com/numa") is None
+    assert dra_attributes.find_attribute(result, "a.com", "a.com/") is None
     assert dra_attributes.find_attribute({"a.com/numa": 1, "numa": 0}, "a.com", "a.com/numa") == 1
 
 

@@ -17,7 +17,7 @@ def capacity(policy: objects.Raw | None = None) -> capacities.Capacity:
 
 
 @pytest.mark.parametrize(
-    ("policy", "asked", "consumed"),
+    ("policy", "question", "consumed"),
     [
         (None, None, "80Gi"),
         (None, "3Gi", "3Gi"),
@@ -40,21 +40,21 @@ def capacity(policy: objects.Raw | None = None) -> capacities.Capacity:
     ],
 )
 def test_a_request_takes_what_the_policy_makes_of_it(
-    policy: objects.Raw | None, asked: str | None, consumed: str | None
+    policy: objects.Raw | None, question: str | None, consumed: str | None
 ) -> None:
-    found = capacities.consumed_capacity(
-        capacity(policy), quantities.parse(asked) if asked else None
+    quantity = capacities.consumed_capacity(
+        capacity(policy), quantities.parse(question) if question else None
     )
-    assert (None if found is None else found.text) == consumed
+    assert (None if quantity is None else quantity.text) == consumed
 
 
-def test_what_is_rounded_up_is_written_as_the_step_is() -> None:
+def test_rounded_amounts_have_the_form_of_the_step() -> None:
     span = {"min": "1", "max": "100", "step": "250m"}
-    found = capacities.consumed_capacity(
+    quantity = capacities.consumed_capacity(
         capacity({"default": "1", "validRange": span}), quantities.parse("1.3")
     )
-    assert found is not None
-    assert found.text == "1500m"
+    assert quantity is not None
+    assert quantity.text == "1500m"
 
 
 @pytest.mark.parametrize("policy", [None, ANY, VALUES, RANGE])
@@ -62,7 +62,7 @@ def test_a_capacity_reads_back_as_it_was_written(policy: objects.Raw | None) -> 
     assert capacities.parse(capacities.render(capacity(policy)), "x") == capacity(policy)
 
 
-def test_what_is_no_capacity_is_told_with_its_place() -> None:
+def test_an_invalid_capacity_is_reported_with_its_field() -> None:
     with pytest.raises(errors.BadInput, match=r"^capacity\.requestPolicy\.default"):
         capacity({"validValues": ["1"]})
 
@@ -73,17 +73,20 @@ def test_what_is_no_capacity_is_told_with_its_place() -> None:
 def test_a_capacity_is_given_out_in_whole_steps(
     total: int, share: int, default: str, most: str
 ) -> None:
-    found = capacities.round_up_to_step(total, share, 10, quantities.from_units)
-    assert found.value.units == total
-    assert found.policy is not None
-    assert found.policy.range is not None
-    assert found.policy.range.maximum is not None
-    assert (found.policy.default.text, found.policy.range.maximum.text) == (default, most)
+    rounded = capacities.round_up_to_step(total, share, 10, quantities.from_units)
+    assert rounded.value.units == total
+    assert rounded.policy is not None
+    assert rounded.policy.range is not None
+    assert rounded.policy.range.maximum is not None
+    assert (rounded.policy.default.text, rounded.policy.range.maximum.text) == (
+        default,
+        most,
+    )
 
 
-def test_one_step_is_the_only_amount() -> None:
-    found = capacities.round_up_to_step(15, 15, 10, quantities.from_units)
-    assert found.policy is not None
-    assert [one.text for one in found.policy.values] == ["10"]
-    assert capacities.consumed_capacity(found, None) == quantities.from_units(10)
-    assert capacities.consumed_capacity(found, quantities.from_units(11)) is None
+def test_a_single_step_is_the_only_amount() -> None:
+    rounded = capacities.round_up_to_step(15, 15, 10, quantities.from_units)
+    assert rounded.policy is not None
+    assert [value.text for value in rounded.policy.values] == ["10"]
+    assert capacities.consumed_capacity(rounded, None) == quantities.from_units(10)
+    assert capacities.consumed_capacity(rounded, quantities.from_units(11)) is None

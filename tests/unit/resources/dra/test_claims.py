@@ -4,15 +4,15 @@ from tests.support.builders import objects
 
 
 def allocation(*devices: str | objects.Raw) -> claims.Allocation:
-    found = objects.claim(status=objects.allocated("node-a", *devices)).allocation
-    assert found is not None
-    return found
+    result = objects.claim(status=objects.allocated("node-a", *devices)).allocation
+    assert result is not None
+    return result
 
 
 def test_a_share_is_read_with_its_id_and_what_it_takes() -> None:
-    (found,) = allocation(objects.a_share("ts", 7, memory="20Gi")).results
-    assert found.share_id.endswith("-000000000007")
-    assert found.consumed == {"memory": quantities.parse("20Gi")}
+    (result,) = allocation(objects.a_share("ts", 7, memory="20Gi")).results
+    assert result.share_id.endswith("-000000000007")
+    assert result.consumed == {"memory": quantities.parse("20Gi")}
 
 
 def test_an_allocation_reads_back_as_it_was_written() -> None:
@@ -24,13 +24,13 @@ def test_an_allocation_reads_back_as_it_was_written() -> None:
         "bindingConditions": ["Attached"],
         "bindingFailureConditions": ["Broken"],
     }
-    found = allocation(whole, objects.a_share("ts", 1, memory="1536Mi"))
-    shown = claims.render_allocation(found)
-    assert objects.claim(status={"allocation": shown}).allocation == found
-    assert (found.results[0].base_request, found.results[0].subrequest) == ("gpu", "big")
+    result = allocation(whole, objects.a_share("ts", 1, memory="1536Mi"))
+    shown = claims.render_allocation(result)
+    assert objects.claim(status={"allocation": shown}).allocation == result
+    assert (result.results[0].base_request, result.results[0].subrequest) == ("gpu", "big")
 
 
-def test_what_a_whole_device_has_not_is_not_written() -> None:
+def test_share_fields_are_omitted_for_a_whole_device() -> None:
     (shown,) = claims.render_allocation(allocation("gpu-0"))["devices"]["results"]  # type: ignore[index]
     assert shown == {
         "request": "gpu",
@@ -43,10 +43,10 @@ def test_what_a_whole_device_has_not_is_not_written() -> None:
 def test_an_allocation_without_a_selector_is_for_every_node() -> None:
     raw = objects.allocated("node-a", "gpu-0")
     del raw["allocation"]["nodeSelector"]
-    found = objects.claim(status=raw).allocation
-    assert found is not None
-    assert found.selector is None
-    assert "nodeSelector" not in claims.render_allocation(found)
+    result = objects.claim(status=raw).allocation
+    assert result is not None
+    assert result.selector is None
+    assert "nodeSelector" not in claims.render_allocation(result)
 
 
 def test_a_hold_is_told_from_a_pod() -> None:

@@ -19,7 +19,7 @@ def an_entry(*conditions: device_status.Condition) -> device_status.DeviceStatus
     return device_status.DeviceStatus(DEVICE, conditions)
 
 
-def test_what_is_rendered_reads_back_equal() -> None:
+def test_a_rendered_status_reads_back_equal() -> None:
     share = device_status.Device("gpu.ration.dev", "node-a", "gpu-0-mps", "share-1")
     for device in (DEVICE, share):
         entry = device_status.DeviceStatus(device, (a_condition(since=NOW, message="fine"),))
@@ -41,7 +41,7 @@ def test_entries_of_others_and_fields_that_are_not_known_are_read_past() -> None
             {"driver": "gpu.ration.dev", "pool": "p", "device": "d", "data": {"x": 1}, "novel": []},
         ],
     }
-    assert [one.device.driver for one in device_status.parse(status)] == [
+    assert [status.device.driver for status in device_status.parse(status)] == [
         "nic.example.com",
         "gpu.ration.dev",
     ]
@@ -50,8 +50,8 @@ def test_entries_of_others_and_fields_that_are_not_known_are_read_past() -> None
 
 def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
     entry = an_entry(a_condition(status="False", reason="DeviceOverlap", since=BEFORE))
-    wanted = a_condition(status="False", reason="DriverNotReady")
-    (after,) = device_status.merge_conditions(entry, {"Ready": wanted}, NOW).conditions
+    condition = a_condition(status="False", reason="DriverNotReady")
+    (after,) = device_status.merge_conditions(entry, {"Ready": condition}, NOW).conditions
     assert (after.reason, after.since) == ("DriverNotReady", BEFORE)
 
 
@@ -69,10 +69,10 @@ def test_a_condition_is_taken_back_and_the_others_stay() -> None:
 
 
 def test_a_message_is_cut_and_a_cut_one_stays_as_it_is() -> None:
-    wanted = {"Ready": a_condition(message="x" * 5000)}
-    once = device_status.merge_conditions(an_entry(), wanted, NOW)
+    expected = {"Ready": a_condition(message="x" * 5000)}
+    once = device_status.merge_conditions(an_entry(), expected, NOW)
     assert len(once.conditions[0].message) == device_status.LONGEST_MESSAGE
-    assert device_status.merge_conditions(once, wanted, "2027-01-01T00:00:00Z") == once
+    assert device_status.merge_conditions(once, expected, "2027-01-01T00:00:00Z") == once
 
 
 def test_conditions_of_other_types_are_another_writers() -> None:
@@ -88,9 +88,7 @@ def test_conditions_of_other_types_are_another_writers() -> None:
         (Activity(NOW), {"lastBusy": NOW}),
     ],
 )
-def test_what_a_device_does_is_rendered_and_read_back(
-    activity: Activity, data: dict[str, object]
-) -> None:
+def test_activity_is_rendered_and_read_back(activity: Activity, data: dict[str, object]) -> None:
     entry = dataclasses.replace(an_entry(a_condition(since=NOW)), activity=activity)
     rendered = device_status.render(entry)
     assert rendered["data"] == data
@@ -101,12 +99,12 @@ def test_what_a_device_does_is_rendered_and_read_back(
 @pytest.mark.parametrize(
     "data", [None, "text", [1], {}, {"lastBusy": 5}, {"utilization": 3}, {"lastBusy": None}]
 )
-def test_what_another_driver_adds_is_no_activity(data: object) -> None:
+def test_data_of_another_driver_is_no_activity(data: object) -> None:
     entry = {"driver": "other.example.com", "pool": "p", "device": "d", "data": data}
     assert device_status.parse({"devices": [entry]})[0].activity is None
 
 
-def test_of_what_is_told_only_what_can_be_read_counts() -> None:
+def test_only_readable_activity_counts() -> None:
     data = {"lastBusy": NOW, "utilization": True, "peakMemory": "lots", "novel": 1}
     entry = {"driver": "gpu.ration.dev", "pool": "p", "device": "d", "data": data}
     assert device_status.parse({"devices": [entry]})[0].activity == Activity(NOW)

@@ -13,18 +13,18 @@ from tests.support.builders import objects
 NODE = objects.node("node-a")
 
 
-def made(*found: objects.Raw) -> dra_pools.Pool:
-    return dra_pools.newest_generation([slices.parse(one) for one in found])
+def made(*results: objects.Raw) -> dra_pools.Pool:
+    return dra_pools.newest_generation([slices.parse(result) for result in results])
 
 
-def problem(*found: objects.Raw) -> str | None:
+def problem(*results: objects.Raw) -> str | None:
     """Return what is wrong with what node-a reaches; None where it reaches nothing."""
-    share = dra_pools.node_share(made(*found), NODE)
+    share = dra_pools.node_share(made(*results), NODE)
     return None if share is None else share.problem
 
 
-def reached(*found: objects.Raw, node: nodes.Node = NODE) -> list[str] | None:
-    share = dra_pools.node_share(made(*found), node)
+def reached(*results: objects.Raw, node: nodes.Node = NODE) -> list[str] | None:
+    share = dra_pools.node_share(made(*results), node)
     return (
         None
         if share is None
@@ -33,14 +33,14 @@ def reached(*found: objects.Raw, node: nodes.Node = NODE) -> list[str] | None:
 
 
 def part(number: int, devices: int = 1, **more: Any) -> objects.Raw:
-    found = [objects.a_device(f"gpu-{number}-{at}") for at in range(devices)]
-    return objects.a_slice("node-a", found, part=number, **{"resourceSliceCount": 2, **more})
+    results = [objects.a_device(f"gpu-{number}-{index}") for index in range(devices)]
+    return objects.a_slice("node-a", results, part=number, **{"resourceSliceCount": 2, **more})
 
 
 def test_the_newest_generation_counts_alone() -> None:
-    found = made(part(0, generation=1), part(1, generation=2, resourceSliceCount=1))
-    assert [one.generation for one in found.slices] == [2]
-    assert found.complete
+    pool = made(part(0, generation=1), part(1, generation=2, resourceSliceCount=1))
+    assert [slice_.generation for slice_ in pool.slices] == [2]
+    assert pool.complete
 
 
 def test_a_generation_without_all_its_slices_is_incomplete() -> None:
@@ -50,14 +50,19 @@ def test_a_generation_without_all_its_slices_is_incomplete() -> None:
 
 
 def test_slices_stand_by_name_and_pools_by_driver_and_name() -> None:
-    found = [part(1), objects.a_slice("node-a", 1, "a.example.com"), part(0), objects.a_slice("b")]
-    pools = dra_pools.group_pools(slices.parse(one) for one in found)
-    assert [(one.driver, one.name) for one in pools] == [
+    results = [
+        part(1),
+        objects.a_slice("node-a", 1, "a.example.com"),
+        part(0),
+        objects.a_slice("b"),
+    ]
+    pools = dra_pools.group_pools(slices.parse(result) for result in results)
+    assert [(pool.driver, pool.name) for pool in pools] == [
         ("a.example.com", "node-a"),
         ("gpu.ration.dev", "b"),
         ("gpu.ration.dev", "node-a"),
     ]
-    assert [one.name[-1] for one in pools[-1].slices] == ["0", "1"]
+    assert [slice_.name[-1] for slice_ in pools[-1].slices] == ["0", "1"]
 
 
 def test_a_name_that_stands_twice_spoils_the_pool() -> None:
@@ -138,35 +143,35 @@ def test_a_pool_of_which_a_device_makes_binding_wait_says_so() -> None:
 
 
 def test_a_slices_node_applies_to_its_devices_unless_they_select_their_own() -> None:
-    one = slices.parse(objects.a_slice("node-a", 1))
-    assert (one.node, one.device_reach(one.devices[0]).node) == ("node-a", "node-a")
+    parsed = slices.parse(objects.a_slice("node-a", 1))
+    assert (parsed.node, parsed.device_reach(parsed.devices[0]).node) == ("node-a", "node-a")
     far = slices.parse(
         objects.a_far_slice([objects.a_device("x", nodeName="node-b")], perDeviceNodeSelection=True)
     )
     assert (far.node, far.device_reach(far.devices[0]).node) == (None, ids.NodeName("node-b"))
 
 
-def test_what_was_made_of_a_pool_is_made_once_and_goes_with_it() -> None:
-    asked: list[str] = []
-    found = made(objects.a_slice())
+def test_derived_values_of_a_pool_are_computed_once() -> None:
+    requested: list[str] = []
+    pool = made(objects.a_slice())
 
-    def seen(of: dra_pools.Pool) -> str:
-        asked.append(of.name)
-        return of.name
+    def seen(pool: dra_pools.Pool) -> str:
+        requested.append(pool.name)
+        return pool.name
 
-    assert (found.cached(seen), found.cached(seen)) == ("node-a", "node-a")
-    assert asked == ["node-a"]
-    last = weakref.ref(found)
-    del found
+    assert (pool.cached(seen), pool.cached(seen)) == ("node-a", "node-a")
+    assert requested == ["node-a"]
+    last = weakref.ref(pool)
+    del pool
     gc.collect()
     assert last() is None
 
 
 def test_the_look_of_pools_that_are_alike_goes_with_the_last_of_them() -> None:
-    one, other = made(objects.a_slice("node-a")), made(objects.a_slice("node-b"))
-    assert one.signature is other.signature
-    look = weakref.ref(one.signature)
-    del one
+    pool, other = made(objects.a_slice("node-a")), made(objects.a_slice("node-b"))
+    assert pool.signature is other.signature
+    look = weakref.ref(pool.signature)
+    del pool
     gc.collect()
     assert look() is other.signature
     del other

@@ -12,7 +12,7 @@ def read(*requests: objects.Raw, **more: object) -> dra_requests.ClaimSpec:
 
 
 def test_a_request_is_read_with_all_that_it_asks() -> None:
-    (found,) = read(
+    (request,) = read(
         objects.a_request(
             "gpu",
             3,
@@ -22,28 +22,32 @@ def test_a_request_is_read_with_all_that_it_asks() -> None:
             capacity={"requests": {"memory": "20Gi"}},
         )
     ).requests
-    assert (found.name, found.device_class, found.count) == ("gpu", "gpu.ration.dev", 3)
-    assert (found.selectors, found.admin_access, found.all_devices) == (("true",), True, False)
-    assert [one.key for one in found.tolerations] == ["sick"]
-    assert {name: one.text for name, one in found.minimums.items()} == {"memory": "20Gi"}
-    assert found.alternatives_or_self == (found,)
+    assert (request.name, request.device_class, request.count) == ("gpu", "gpu.ration.dev", 3)
+    assert (request.selectors, request.admin_access, request.all_devices) == (
+        ("true",),
+        True,
+        False,
+    )
+    assert [toleration.key for toleration in request.tolerations] == ["sick"]
+    assert {name: minimum.text for name, minimum in request.minimums.items()} == {"memory": "20Gi"}
+    assert request.alternatives_or_self == (request,)
 
 
 def test_all_is_everything() -> None:
-    (found,) = read(objects.a_request(allocationMode="All")).requests
-    assert found.all_devices
+    (request,) = read(objects.a_request(allocationMode="All")).requests
+    assert request.all_devices
 
 
 def test_without_a_count_one_is_asked() -> None:
-    (found,) = read({"name": "gpu", "exactly": {"deviceClassName": "x"}}).requests
-    assert found.count == 1
+    (request,) = read({"name": "gpu", "exactly": {"deviceClassName": "x"}}).requests
+    assert request.count == 1
 
 
 def test_alternatives_are_ways_in_their_order() -> None:
-    (found,) = read(
+    (request,) = read(
         objects.first_available("gpu", objects.a_way("b", 2), objects.a_way("a"))
     ).requests
-    assert [(way.name, way.count) for way in found.alternatives_or_self] == [
+    assert [(way.name, way.count) for way in request.alternatives_or_self] == [
         ("gpu/b", 2),
         ("gpu/a", 1),
     ]
@@ -76,19 +80,17 @@ def test_a_request_that_is_named_stands_for_its_alternatives() -> None:
         ({"name": "gpu"}, ("exactly",)),
     ],
 )
-def test_what_is_not_weighed_is_named_and_not_dropped(
-    raw: objects.Raw, beyond: tuple[str, ...]
-) -> None:
-    (found,) = read(raw).requests
-    assert found.unsupported == beyond
+def test_unsupported_request_fields_are_named(raw: objects.Raw, beyond: tuple[str, ...]) -> None:
+    (request,) = read(raw).requests
+    assert request.unsupported == beyond
 
 
 def test_an_empty_field_that_is_not_known_says_nothing() -> None:
-    (found,) = read(objects.a_request(derivedAttributes=[], other=None)).requests
-    assert found.unsupported == ()
+    (request,) = read(objects.a_request(derivedAttributes=[], other=None)).requests
+    assert request.unsupported == ()
 
 
-def test_what_is_not_weighed_of_the_claim_and_its_constraints_is_named() -> None:
+def test_unsupported_fields_of_claims_and_constraints_are_named() -> None:
     odd = {"matchAttribute": "a/b", "matchExpression": "x"}
     spec = read(constraints=[odd, {"requests": ["gpu"]}], extendedResource="x")
     assert spec.unsupported == (
@@ -105,7 +107,7 @@ def test_equal_claims_share_one_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "where"),
+    ("raw", "location"),
     [
         ({"exactly": {}}, "requests[0].name"),
         ({"name": "gpu", "exactly": []}, "requests[0].exactly"),
@@ -114,8 +116,8 @@ def test_equal_claims_share_one_object() -> None:
         (objects.a_request(capacity={"requests": {"memory": "x"}}), "requests[0].exactly.capacity"),
     ],
 )
-def test_what_is_no_request_is_told_with_its_place(raw: objects.Raw, where: str) -> None:
-    with pytest.raises(errors.BadInput, match=r"^spec\.devices\." + where.replace("[", r"\[")):
+def test_an_invalid_request_is_reported_with_its_field(raw: objects.Raw, location: str) -> None:
+    with pytest.raises(errors.BadInput, match=r"^spec\.devices\." + location.replace("[", r"\[")):
         read(raw)
 
 
@@ -130,13 +132,13 @@ def test_configuration_that_is_nested_too_deeply_is_not_weighed_and_the_rest_is_
     """It is a user's own text, and claims of others are read by the same thread."""
     deep = {"opaque": {"driver": "other.dev", "parameters": {"a": nested(900)}}}
     plain = objects.a_config()
-    found = read(objects.a_request(), config=[plain, deep])
-    assert [one.opaque for one in found.configs] == [plain["opaque"]]
-    (beyond,) = found.unsupported
+    claim_spec = read(objects.a_request(), config=[plain, deep])
+    assert [config.opaque for config in claim_spec.configs] == [plain["opaque"]]
+    (beyond,) = claim_spec.unsupported
     assert beyond.startswith("spec.devices.config[1]")
-    assert len(found.requests) == 1
+    assert len(claim_spec.requests) == 1
 
 
-def test_what_else_is_nested_too_deeply_is_refused() -> None:
+def test_other_values_nested_too_deeply_are_refused() -> None:
     with pytest.raises(errors.BadInput, match="nested"):
         read({"name": "gpu", "exactly": {"count": nested(2000)}})

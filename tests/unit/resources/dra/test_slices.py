@@ -33,17 +33,17 @@ def read(device: dict[str, Any]) -> slices.Device:
 
 
 def test_equal_parts_of_two_slices_are_one_object() -> None:
-    one, other = read(DEVICE), read(DEVICE)
-    assert one == other
-    assert one.capacity is other.capacity
-    assert one.taints is other.taints
-    assert one.consumes[0].counters is other.consumes[0].counters
-    assert one.attributes["driverVersion"] is other.attributes["driverVersion"]
+    item, other = read(DEVICE), read(DEVICE)
+    assert item == other
+    assert item.capacity is other.capacity
+    assert item.taints is other.taints
+    assert item.consumes[0].counters is other.consumes[0].counters
+    assert item.attributes["driverVersion"] is other.attributes["driverVersion"]
 
 
 def test_capacities_that_are_equal_but_written_otherwise_keep_their_texts() -> None:
     written = [{**DEVICE, "capacity": {"memory": {"value": text}}} for text in ("1Gi", "1024Mi")]
-    assert [read(one).capacity["memory"].value.text for one in written] == ["1Gi", "1024Mi"]
+    assert [read(entry).capacity["memory"].value.text for entry in written] == ["1Gi", "1024Mi"]
 
 
 def test_a_capacity_with_a_policy_is_not_taken_for_one_without() -> None:
@@ -54,7 +54,7 @@ def test_a_capacity_with_a_policy_is_not_taken_for_one_without() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "where"),
+    ("change", "location"),
     [
         ({"capacity": {"memory": {"value": "much"}}}, "spec.devices[1].capacity[memory].value"),
         ({"capacity": {"memory": {"value": True}}}, "spec.devices[1].capacity[memory].value"),
@@ -68,18 +68,20 @@ def test_a_capacity_with_a_policy_is_not_taken_for_one_without() -> None:
         ({"attributes": {"a": "b"}}, "spec.devices[1].a"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(change: dict[str, Any], where: str) -> None:
+def test_an_unreadable_value_is_reported_with_its_location(
+    change: dict[str, Any], location: str
+) -> None:
     with pytest.raises(errors.BadInput) as failed:
         slices.parse(slice_of(DEVICE, {**DEVICE, **change}))
-    assert failed.value.location == where
+    assert failed.value.location == location
 
 
 def test_a_boolean_and_a_number_are_two_attributes() -> None:
-    said = {"attributes": {"a": {"bool": True}, "b": {"int": 1}, "c": {"other": 1}}}
-    found = read({**DEVICE, **said})
-    assert found.attributes["a"] is True
-    assert (found.attributes["b"], type(found.attributes["b"])) == (1, int)
-    assert found.unsupported == ("attributes[c]",)
+    annotations = {"attributes": {"a": {"bool": True}, "b": {"int": 1}, "c": {"other": 1}}}
+    result = read({**DEVICE, **annotations})
+    assert result.attributes["a"] is True
+    assert (result.attributes["b"], type(result.attributes["b"])) == (1, int)
+    assert result.unsupported == ("attributes[c]",)
 
 
 def device(**more: Any) -> slices.Device:
@@ -88,17 +90,17 @@ def device(**more: Any) -> slices.Device:
 
 def test_a_device_says_how_it_may_be_shared_and_what_it_draws() -> None:
     uses = [{"counterSet": "gpu-0", "counters": {"slots": {"value": "2"}}}]
-    found = device(allowMultipleAllocations=True, consumesCounters=uses)
-    assert found.allow_multiple
-    assert found.consumes == (slices.CounterUse("gpu-0", {"slots": quantities.parse("2")}),)
+    result = device(allowMultipleAllocations=True, consumesCounters=uses)
+    assert result.allow_multiple
+    assert result.consumes == (slices.CounterUse("gpu-0", {"slots": quantities.parse("2")}),)
 
 
 def test_a_device_says_what_binding_waits_for_and_whether_it_binds_to_its_node() -> None:
-    found = device(
+    result = device(
         bindsToNode=True, bindingConditions=["a"], bindingFailureConditions=["b"], nodeName="node-a"
     )
-    assert (found.binds_to_node, found.binding, found.failing) == (True, ("a",), ("b",))
-    assert found.reach.node == "node-a"
+    assert (result.binds_to_node, result.binding, result.failing) == (True, ("a",), ("b",))
+    assert result.reach.node == "node-a"
 
 
 @pytest.mark.parametrize(
@@ -117,11 +119,11 @@ def test_a_device_says_what_binding_waits_for_and_whether_it_binds_to_its_node()
         ({"nodeAllocatable": {}}, ()),
     ],
 )
-def test_what_is_not_weighed_of_a_device_is_named(more: Any, beyond: tuple[str, ...]) -> None:
+def test_unsupported_device_fields_are_named(more: Any, beyond: tuple[str, ...]) -> None:
     assert device(**more).unsupported == beyond
 
 
-def test_what_is_not_weighed_of_a_slice_is_named() -> None:
+def test_unsupported_slice_fields_are_named() -> None:
     raw = objects.a_slice()
     raw["spec"]["mixins"] = [{}]
     assert slices.parse(raw).unsupported == ("mixins",)
@@ -129,7 +131,7 @@ def test_what_is_not_weighed_of_a_slice_is_named() -> None:
 
 def test_taints_that_block_are_told_from_those_that_only_inform() -> None:
     effects = ("NoSchedule", "NoExecute", "None")
-    assert [slices.Taint("k", "", one).blocks for one in effects] == [True, True, False]
+    assert [slices.Taint("k", "", effect).blocks for effect in effects] == [True, True, False]
 
 
 def test_a_device_is_handed_to_the_allocator_that_its_taint_names() -> None:

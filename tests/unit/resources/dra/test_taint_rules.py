@@ -15,10 +15,10 @@ def a_rule(name: str = "rule", selector: Any = None, **taint: Any) -> taint_rule
 
 
 def tainted(*rules: taint_rules.TaintRule) -> list[str]:
-    (found,) = taint_rules.apply_rules([objects.a_parsed_slice("node-a", 2)], rules)
+    (apply_rule,) = taint_rules.apply_rules([objects.a_parsed_slice("node-a", 2)], rules)
     return [
         device.name
-        for device in found.devices
+        for device in apply_rule.devices
         if any(taint.key == "example.com/hot" for taint in device.taints)
     ]
 
@@ -42,8 +42,10 @@ def test_a_rule_without_a_selector_is_for_no_device() -> None:
 
 
 def test_a_rules_taint_stands_beside_the_devices_own() -> None:
-    (found,) = taint_rules.apply_rules([objects.a_parsed_slice("node-a", 1)], [a_rule(selector={})])
-    assert [taint.key for taint in found.devices[0].taints] == [
+    (apply_rule,) = taint_rules.apply_rules(
+        [objects.a_parsed_slice("node-a", 1)], [a_rule(selector={})]
+    )
+    assert [taint.key for taint in apply_rule.devices[0].taints] == [
         "ration.dev/allocator",
         "example.com/hot",
     ]

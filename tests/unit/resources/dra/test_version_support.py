@@ -6,7 +6,7 @@ from driver.resources.dra import version_support
 @pytest.mark.parametrize(
     "version", ["v1.36.4", "v1.36.5", "v1.37.1", "v1.36.4-gke.100", "v2.0.0", "?"]
 )
-def test_from_the_floor_on_everything_is_published(version: str) -> None:
+def test_from_the_minimum_version_on_everything_is_published(version: str) -> None:
     assert version_support.check_version(version) is None
 
 

@@ -5,7 +5,9 @@ from driver.api import v1alpha1
 from driver.resources.sharing import claim_mps, multi_user
 
 GIB = 1 << 30
-GPUS = [claim_mps.Device(f"gpu-{at}", f"GPU-{at}", 80 * GIB, is_mig=False) for at in range(2)]
+GPUS = [
+    claim_mps.Device(f"gpu-{index}", f"GPU-{index}", 80 * GIB, is_mig=False) for index in range(2)
+]
 MIG = claim_mps.Device("mig-0", "MIG-0", 10 * GIB, is_mig=True)
 OTHER_MIG = claim_mps.Device("mig-1", "MIG-1", 10 * GIB, is_mig=True)
 UNKNOWN = claim_mps.Device("gpu-9", "GPU-9", 0, is_mig=False)
@@ -13,9 +15,9 @@ UNKNOWN = claim_mps.Device("gpu-9", "GPU-9", 0, is_mig=False)
 
 def own(*devices: claim_mps.Device, **settings: object) -> claim_mps.ClaimMpsServer:
     mps = v1alpha1.Mps.model_validate(settings)
-    found = claim_mps.claim_mps_server([(one, mps) for one in devices])
-    assert found is not None
-    return found
+    mps_server = claim_mps.claim_mps_server([(device, mps) for device in devices])
+    assert mps_server is not None
+    return mps_server
 
 
 def refused(*devices: claim_mps.Device, **settings: object) -> str:
@@ -29,16 +31,18 @@ def test_without_devices_there_is_no_daemon() -> None:
 
 
 def test_devices_stand_in_the_order_of_their_uuids() -> None:
-    found = own(GPUS[1], GPUS[0])
-    assert (found.devices, found.sizes) == (("GPU-0", "GPU-1"), (80 * GIB, 80 * GIB))
-    assert found.environment == {}
+    mps_server = own(GPUS[1], GPUS[0])
+    assert (mps_server.devices, mps_server.sizes) == (("GPU-0", "GPU-1"), (80 * GIB, 80 * GIB))
+    assert mps_server.environment == {}
 
 
 def test_a_limit_by_device_index_or_uuid_overrides_the_default_limit() -> None:
     each = {"1": "10Gi"}
-    found = own(*GPUS, pinnedMemory="4Gi", pinnedMemoryPerDevice=each, activeThreadPercentage=50)
-    assert found.limits == {0: 4 * GIB, 1: 10 * GIB}
-    assert found.environment == {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"}
+    mps_server = own(
+        *GPUS, pinnedMemory="4Gi", pinnedMemoryPerDevice=each, activeThreadPercentage=50
+    )
+    assert mps_server.limits == {0: 4 * GIB, 1: 10 * GIB}
+    assert mps_server.environment == {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"}
     assert own(*GPUS, pinnedMemoryPerDevice={"GPU-1": "10Gi"}).limits == {1: 10 * GIB}
 
 
@@ -47,7 +51,7 @@ def test_clients_are_told_the_limit_of_a_device_that_is_the_only_one() -> None:
     assert own(GPUS[0], pinnedMemory="4Gi").environment == {limit: "0=4096M"}
 
 
-def test_of_several_devices_clients_are_told_no_limit_as_they_may_see_fewer() -> None:
+def test_clients_of_several_devices_get_no_limit_variable() -> None:
     for settings in ({"pinnedMemory": "4Gi"}, {"pinnedMemoryPerDevice": {"1": "4Gi"}}):
         assert own(*GPUS, **settings).environment == {}
 

@@ -22,5 +22,7 @@ def test_a_driver_that_does_not_tell_its_version_is_refused_nothing() -> None:
         (580, (7, 0), ""),
     ],
 )
-def test_what_is_lacking_is_said(driver: int, capability: tuple[int, int], words: str) -> None:
+def test_missing_requirements_are_reported(
+    driver: int, capability: tuple[int, int], words: str
+) -> None:
     assert multi_user.MpsServer(driver, capability).missing_support == words

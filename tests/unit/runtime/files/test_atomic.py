@@ -11,9 +11,9 @@ from tests.fakes import gpunode
 
 @pytest.fixture
 def private_umask() -> Iterator[None]:
-    before = os.umask(0o077)
+    previous = os.umask(0o077)
     yield
-    os.umask(before)
+    os.umask(previous)
 
 
 @pytest.mark.usefixtures("private_umask")
@@ -31,16 +31,16 @@ def test_a_death_before_the_rename_leaves_the_old_content(tmp_path: Path) -> Non
         atomic.replace(path, b"new", 0o644, gpunode.DiesAt(0))
     assert path.read_bytes() == b"old"
     atomic.replace(path, b"newer", 0o644, failpoints.NO_OBSERVER)
-    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_what_is_not_there_is_none_and_what_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
+def test_a_missing_file_is_none_and_an_unreadable_one_a_fault(tmp_path: Path) -> None:
     assert atomic.read(tmp_path / "file") is None
     with pytest.raises(errors.NodeFault, match=tmp_path.name):
         atomic.read(tmp_path)
 
 
-def test_what_cannot_be_written_is_a_fault_that_names_the_file(tmp_path: Path) -> None:
+def test_an_unwritable_file_is_a_fault_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("no folder")
     with pytest.raises(errors.NodeFault, match="folder/file"):
         atomic.replace(tmp_path / "folder/file", b"x", 0o644, failpoints.NO_OBSERVER)
@@ -55,7 +55,7 @@ def test_removing_takes_the_temporary_along_and_nothing_is_fine(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_nothing_is_a_folder_that_cannot_be_written_is_no_matter(tmp_path: Path) -> None:
+def test_removing_a_file_below_no_folder_is_no_fault(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("no folder")
     atomic.remove(tmp_path / "folder/file", failpoints.NO_OBSERVER)
     assert (tmp_path / "folder").read_text() == "no folder"

@@ -1,7 +1,4 @@
-"""Tests of where a program of the driver is, and which file system it belongs to.
-
-By what is there.
-"""
+"""Tests of the path of a driver program and its file system, by the files present."""
 
 from pathlib import Path
 
@@ -84,7 +81,7 @@ def test_libraries_in_two_folders_are_both_named(host: Path) -> None:
     assert find(host)[2] == "/usr/lib64:/usr/lib"
 
 
-def test_where_nothing_has_a_loader_it_is_run_with_ours(tmp_path: Path) -> None:
+def test_a_program_without_its_loader_runs_with_ours(tmp_path: Path) -> None:
     put(tmp_path / "driver", f"usr/bin/{CONTROL}", "usr/lib64/libnvidia-ml.so.1")
     search = driver_search.build_search(tmp_path / "driver", tmp_path / "host")
     program = driver_programs.find_program(search, CONTROL)

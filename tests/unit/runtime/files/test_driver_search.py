@@ -17,20 +17,20 @@ def looking(host: Path) -> driver_search.Search:
     return driver_search.build_search("auto", host)
 
 
-def below(host: Path, place: str) -> Path:
-    return host / place.lstrip("/")
+def below(host: Path, location: str) -> Path:
+    return host / location.lstrip("/")
 
 
-@pytest.mark.parametrize("place", driver_search.PLACES)
-def test_the_driver_is_found_in_each_of_the_places(host: Path, place: str) -> None:
-    gpunode.a_driver_root(below(host, place))
-    assert looking(host).locate().path == below(host, place)
+@pytest.mark.parametrize("location", driver_search.PLACES)
+def test_the_driver_is_found_in_each_of_the_places(host: Path, location: str) -> None:
+    gpunode.a_driver_root(below(host, location))
+    assert looking(host).locate().path == below(host, location)
 
 
-def test_of_two_places_the_first_is_taken(host: Path) -> None:
-    for place in reversed(driver_search.PLACES):
-        gpunode.a_driver_root(below(host, place))
-        assert looking(host).locate().path == below(host, place)
+def test_the_first_of_two_locations_is_taken(host: Path) -> None:
+    for entry in reversed(driver_search.PLACES):
+        gpunode.a_driver_root(below(host, entry))
+        assert looking(host).locate().path == below(host, entry)
 
 
 def test_a_given_path_is_taken_as_it_is(host: Path) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 from driver.runtime.files import flock
 
 
-def test_one_open_file_has_the_lock_until_it_is_closed(tmp_path: Path) -> None:
+def test_an_open_file_holds_the_lock_until_closed(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with path.open("w") as second:
         with path.open("w") as first:

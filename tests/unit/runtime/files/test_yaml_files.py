@@ -20,7 +20,7 @@ from driver.runtime.files import yaml_files
         "",
     ],
 )
-def test_what_is_no_document_is_refused_with_its_place(tmp_path: Path, text: str) -> None:
+def test_an_invalid_document_is_refused_with_its_location(tmp_path: Path, text: str) -> None:
     path = tmp_path / "shapes.yaml"
     path.write_text(text)
     with pytest.raises(errors.BadInput, match=r"shapes\.yaml"):

@@ -16,15 +16,15 @@ STAMP = "2026-11-21T09:00:00Z"
 NODE = ids.NodeName("node-a")
 
 
-def allocated(view: snapshot.Snapshot, *found: claims.Claim) -> list[claims.Allocation]:
-    answer = placed(decide(view, *found))
-    made = allocation_result.build_allocations(view, workload(*found), answer, STAMP)
-    return [made[one.key] for one in found]
+def allocated(view: snapshot.Snapshot, *results: claims.Claim) -> list[claims.Allocation]:
+    answer = placed(decide(view, *results))
+    allocations = allocation_result.build_allocations(view, workload(*results), answer, STAMP)
+    return [allocations[result.key] for result in results]
 
 
 def test_each_claim_of_a_pod_has_its_own_devices_and_the_time() -> None:
-    one, two = objects.claim("one"), objects.claim("two", objects.a_request("b", 2))
-    first, second = allocated(snapshots.fleet({"node-a": 3}), one, two)
+    claim, two = objects.claim("one"), objects.claim("two", objects.a_request("b", 2))
+    first, second = allocated(snapshots.fleet({"node-a": 3}), claim, two)
     assert [(r.request, r.device.device) for r in first.results] == [("gpu", "gpu-0")]
     assert [(r.request, r.device.device) for r in second.results] == [
         ("b", "gpu-1"),
@@ -35,15 +35,15 @@ def test_each_claim_of_a_pod_has_its_own_devices_and_the_time() -> None:
 
 def test_a_result_says_which_alternative_it_is_of() -> None:
     several = objects.first_available("gpu", objects.a_way("nine", 9), objects.a_way("one"))
-    (made,) = allocated(snapshots.fleet({"node-a": 2}), objects.claim("c", several))
-    assert [one.request for one in made.results] == ["gpu/one"]
+    (allocation,) = allocated(snapshots.fleet({"node-a": 2}), objects.claim("c", several))
+    assert [result.request for result in allocation.results] == ["gpu/one"]
 
 
 def test_tolerations_and_administrative_access_are_copied_as_they_were_asked() -> None:
     toleration = {"key": "sick", "operator": "Exists", "tolerationSeconds": 30}
     request = objects.a_request(tolerations=[toleration], adminAccess=True)
-    (made,) = allocated(snapshots.fleet({"node-a": 1}), objects.claim("c", request))
-    (result,) = claims.render_allocation(made)["devices"]["results"]  # type: ignore[index]
+    (allocation,) = allocated(snapshots.fleet({"node-a": 1}), objects.claim("c", request))
+    (result,) = claims.render_allocation(allocation)["devices"]["results"]  # type: ignore[index]
     assert result == {
         "request": "gpu",
         "driver": snapshots.DRIVER,
@@ -58,10 +58,10 @@ def test_the_conditions_that_binding_waits_for_are_copied_from_the_device() -> N
     device = objects.a_device(
         "gpu-0", bindingConditions=["Attached"], bindingFailureConditions=["Broken"]
     )
-    (made,) = allocated(snapshots.view(objects.a_slice("node-a", [device])), objects.claim())
-    (result,) = made.results
+    (allocation,) = allocated(snapshots.view(objects.a_slice("node-a", [device])), objects.claim())
+    (result,) = allocation.results
     assert (result.binding, result.failing) == (("Attached",), ("Broken",))
-    (shown,) = claims.render_allocation(made)["devices"]["results"]  # type: ignore[index]
+    (shown,) = claims.render_allocation(allocation)["devices"]["results"]  # type: ignore[index]
     assert shown["bindingConditions"] == ["Attached"]
     assert shown["bindingFailureConditions"] == ["Broken"]
 
@@ -74,19 +74,29 @@ def test_each_share_has_an_id_of_its_own_the_same_every_time() -> None:
     view = snapshots.view(objects.a_slice("node-a", [objects.a_share_device("ts")]))
     claim = objects.claim("c", part("a"), part("b"))
     other = objects.claim("d", part("a"))
-    found = [result.share_id for one in allocated(view, claim, other) for result in one.results]
-    assert len({*found}) == 3
-    assert all(re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", one) for one in found)
-    again = [result.share_id for one in allocated(view, claim, other) for result in one.results]
-    assert again == found
+    share_ids = [
+        result.share_id
+        for allocation in allocated(view, claim, other)
+        for result in allocation.results
+    ]
+    assert len({*share_ids}) == 3
+    assert all(
+        re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", name) for name in share_ids
+    )
+    again = [
+        result.share_id
+        for allocation in allocated(view, claim, other)
+        for result in allocation.results
+    ]
+    assert again == share_ids
 
 
 def test_a_share_says_what_it_takes_and_a_whole_device_nothing() -> None:
-    found = [objects.a_share_device("ts"), objects.a_device("gpu-0")]
-    view = snapshots.view(objects.a_slice("node-a", found))
-    (made,) = allocated(view, objects.claim("c", part("both", 2)))
-    whole, share = sorted(made.results, key=lambda one: one.device.device)
-    assert {name: one.text for name, one in share.consumed.items()} == {"memory": "8Gi"}
+    results = [objects.a_share_device("ts"), objects.a_device("gpu-0")]
+    view = snapshots.view(objects.a_slice("node-a", results))
+    (allocation,) = allocated(view, objects.claim("c", part("both", 2)))
+    whole, share = sorted(allocation.results, key=lambda result: result.device.device)
+    assert {name: quantity.text for name, quantity in share.consumed.items()} == {"memory": "8Gi"}
     assert (whole.consumed, whole.share_id) == ({}, "")
 
 
@@ -94,8 +104,8 @@ def test_a_share_says_what_it_takes_and_a_whole_device_nothing() -> None:
 
 
 def label(key: str, *values: str) -> objects.Raw:
-    one = {"key": key, "operator": "In", "values": [*values]}
-    return {"nodeSelectorTerms": [{"matchExpressions": [one]}]}
+    entry = {"key": key, "operator": "In", "values": [*values]}
+    return {"nodeSelectorTerms": [{"matchExpressions": [entry]}]}
 
 
 def labelled(**labels: str) -> nodes.Node:
@@ -105,11 +115,11 @@ def labelled(**labels: str) -> nodes.Node:
 
 
 def reach_of(
-    *found: objects.Raw, count: int = 1, **labels: str
+    *results: objects.Raw, count: int = 1, **labels: str
 ) -> node_selectors.NodeSelector | None:
-    view = snapshots.view(*found, more_nodes=[labelled(**labels)])
-    (made,) = allocated(view, objects.claim("c", objects.a_request(count=count)))
-    return made.selector
+    view = snapshots.view(*results, more_nodes=[labelled(**labels)])
+    (allocation,) = allocated(view, objects.claim("c", objects.a_request(count=count)))
+    return allocation.selector
 
 
 def test_devices_of_a_node_can_be_used_there_only() -> None:
@@ -140,9 +150,9 @@ def test_devices_of_labelled_nodes_can_be_used_where_every_label_is() -> None:
 
 def test_a_label_that_several_devices_ask_stands_once() -> None:
     rack = objects.a_far_slice(2, "rack", nodeSelector=label("rack", "r1"))
-    found = reach_of(rack, count=2, rack="r1")
-    assert found is not None
-    assert [len(term.labels) for term in found.terms] == [1]
+    node_selector = reach_of(rack, count=2, rack="r1")
+    assert node_selector is not None
+    assert [len(term.labels) for term in node_selector.terms] == [1]
 
 
 def test_each_device_may_say_where_it_can_be_used() -> None:
@@ -171,13 +181,15 @@ def opaque(value: str, driver: str = "nic.example.com") -> objects.Raw:
 
 def configs_of(*requests: objects.Raw, config: Any = ()) -> list[tuple[bool, tuple[str, ...], str]]:
     """Return each entry: whether it is the class's, its requests, its value."""
-    one = objects.device_class("one", "true", config=[opaque("class-one"), opaque("class-one-b")])
+    device_class = objects.device_class(
+        "one", "true", config=[opaque("class-one"), opaque("class-one-b")]
+    )
     two = objects.device_class("two", "true", config=[opaque("class-two")])
-    view = snapshots.view(objects.a_slice("node-a", 4), found_classes=[one, two])
-    (made,) = allocated(view, objects.claim("c", *requests, config=config))
+    view = snapshots.view(objects.a_slice("node-a", 4), found_classes=[device_class, two])
+    (allocation,) = allocated(view, objects.claim("c", *requests, config=config))
     return [
         (entry.from_class, entry.requests, str(entry.opaque["parameters"]["value"]))  # type: ignore[index]
-        for entry in made.configs
+        for entry in allocation.configs
     ]
 
 
@@ -203,17 +215,17 @@ def test_configuration_of_a_class_stands_once_for_all_its_requests() -> None:
 
 def test_configuration_for_every_request_names_none() -> None:
     both = {**opaque("claim"), "requests": ["a", "b"]}
-    found = configs_of(asking("a", "two"), asking("b", "two"), config=[both])
-    assert found == [(True, (), "class-two"), (False, (), "claim")]
+    results = configs_of(asking("a", "two"), asking("b", "two"), config=[both])
+    assert results == [(True, (), "class-two"), (False, (), "claim")]
 
 
-@pytest.mark.parametrize(("named", "there"), [("gpu", True), ("gpu/b", True), ("gpu/a", False)])
+@pytest.mark.parametrize(("named", "present"), [("gpu", True), ("gpu/b", True), ("gpu/a", False)])
 def test_configuration_is_there_for_the_alternative_that_was_taken(
-    named: str, *, there: bool
+    named: str, *, present: bool
 ) -> None:
     ways = [objects.a_way("a", 9, deviceClassName="one"), objects.a_way("b", deviceClassName="two")]
     entry = {**opaque("claim"), "requests": [named]}
     several = objects.first_available("gpu", *ways)
-    found = configs_of(several, asking("other", "two"), config=[entry])
-    assert ((False, (named,), "claim") in found) is there
-    assert found[0] == (True, (), "class-two")
+    results = configs_of(several, asking("other", "two"), config=[entry])
+    assert ((False, (named,), "claim") in results) is present
+    assert results[0] == (True, (), "class-two")

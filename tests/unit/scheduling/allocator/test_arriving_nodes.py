@@ -21,22 +21,22 @@ LEAVING = frozenset({"karpenter.sh/disrupted"})
 TOLERANT = [{"operator": "Exists"}]
 
 
-def view(node: nodes.Node, *there: pods.Pod) -> cluster_state.ClusterState:
-    made = cluster_state.ClusterState(snapshots.DRIVER, cluster_state.NodeMarkers(OURS, LEAVING))
-    made.set_node(node.name, node)
-    for pod in there:
-        made.set_pod(pod.key, pod)
-    return made
+def view(node: nodes.Node, *existing: pods.Pod) -> cluster_state.ClusterState:
+    state = cluster_state.ClusterState(snapshots.DRIVER, cluster_state.NodeMarkers(OURS, LEAVING))
+    state.set_node(node.name, node)
+    for pod in existing:
+        state.set_pod(pod.key, pod)
+    return state
 
 
-def why(of: snapshot.Snapshot, pod: pods.Pod) -> allocator_types.NodeRejection | None:
-    return filters.rejection(of, of.nodes[A], allocator_types.Workload(pod, ()))
+def why(source: snapshot.Snapshot, pod: pods.Pod) -> allocator_types.NodeRejection | None:
+    return filters.rejection(source, source.nodes[A], allocator_types.Workload(pod, ()))
 
 
 def a_placeholder(namespace: str = OURS, **spec: Any) -> pods.Pod:
-    found = objects.pod("node-h100-0", nodeName=A, **spec)
+    pod = objects.pod("node-h100-0", nodeName=A, **spec)
     labels = {names.PLACEHOLDER_LABEL: "h100"}
-    return dataclasses.replace(found, namespace=namespace, labels=labels)
+    return dataclasses.replace(pod, namespace=namespace, labels=labels)
 
 
 def test_a_node_on_which_a_placeholder_sits_takes_nobody_until_that_is_gone() -> None:

@@ -65,9 +65,9 @@ def test_without_a_policy_the_least_is_taken_all_the_same() -> None:
     assert devices(answer) == ["mps"]
 
 
-def test_of_several_parts_the_smallest_are_taken_first() -> None:
-    found = [mig("large", "40Gi"), mig("small", "10Gi"), mig("middle", "20Gi")]
-    view = snapshots.view(objects.a_slice("node-a", found))
+def test_the_smallest_fitting_parts_are_taken_first() -> None:
+    results = [mig("large", "40Gi"), mig("small", "10Gi"), mig("middle", "20Gi")]
+    view = snapshots.view(objects.a_slice("node-a", results))
     assert devices(decide(view, asking("hardware", 2))) == ["small", "middle"]
 
 
@@ -93,8 +93,8 @@ def test_an_alternative_that_is_preferred_goes_before_what_takes_less() -> None:
         objects.a_way("large", 1, large, deviceClassName=snapshots.ANY),
         objects.a_way("any", deviceClassName=snapshots.ANY),
     )
-    found = [mig("one", "10Gi", profile="small"), mig("two", "40Gi", profile="large")]
-    view = snapshots.view(objects.a_slice("node-a", found))
+    results = [mig("one", "10Gi", profile="small"), mig("two", "40Gi", profile="large")]
+    view = snapshots.view(objects.a_slice("node-a", results))
     config = [objects.a_config("SliceConfig")]
     claim = objects.claim("c", objects.first_available("part", *ways), config=config)
     assert devices(decide(view, claim)) == ["two"]
@@ -102,21 +102,23 @@ def test_an_alternative_that_is_preferred_goes_before_what_takes_less() -> None:
 
 def test_the_example_gets_what_it_says() -> None:
     """On GPUs of 80 GB: a share, a MIG device of 20 GB at most, and turns or a share."""
-    installed = [device_classes.parse(one) for one in helm.usual("DeviceClass")]
+    installed = [device_classes.parse(entry) for entry in helm.usual("DeviceClass")]
     pool = simulated_pool.of_machine(NODE, "controller", "hgx-h100")
-    found = slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
-    more = [one for one in installed if one.name.startswith("gpu-")]
-    view = snapshots.view(*found, found_classes=more)
-    known = configs.ClusterFacts(snapshots.DRIVER, {one.name: one for one in installed})
-    given: dict[str, str] = {}
+    rendered = slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
+    more = [device_class for device_class in installed if device_class.name.startswith("gpu-")]
+    view = snapshots.view(*rendered, found_classes=more)
+    cluster_facts = configs.ClusterFacts(
+        snapshots.DRIVER, {device_class.name: device_class for device_class in installed}
+    )
+    fields: dict[str, str] = {}
     for raw in helm.objects(Path("examples/by-need/gpu-slice.yaml").read_text()):
         if raw["kind"] == "ResourceClaimTemplate":
             kind = admission_review.ObjectKind("resource.k8s.io", "v1", raw["kind"])
-            assert validation_claims.check(kind, raw, known) == validation_claims.NOTHING
+            assert validation_claims.check(kind, raw, cluster_facts) == validation_claims.NOTHING
             claim = objects.a_claim(raw["metadata"]["name"])
             claim["spec"] = raw["spec"]["spec"]
             (device,) = devices(decide(view, claims.parse(claim)))
-            given[raw["metadata"]["name"]] = device.split("-", 5)[-1]
-    assert given["limited"] == "mps"
-    assert given["apart"].startswith(("mig-1g20gb", "mig-2g20gb"))
-    assert given["any"] in {"mps", "ts"}
+            fields[raw["metadata"]["name"]] = device.split("-", 5)[-1]
+    assert fields["limited"] == "mps"
+    assert fields["apart"].startswith(("mig-1g20gb", "mig-2g20gb"))
+    assert fields["any"] in {"mps", "ts"}

@@ -20,14 +20,14 @@ def offer_of(
     return offered(view, want.subrequests[0], judge)
 
 
-def devices(view: snapshot.Snapshot, found: candidates.RequestCandidates) -> list[str]:
+def devices(view: snapshot.Snapshot, request_candidates: candidates.RequestCandidates) -> list[str]:
     spots = candidates.node_devices(view, view.nodes[NODE])
-    return [spots[place].id.device for place in found.indexes]
+    return [spots[index].id.device for index in request_candidates.indexes]
 
 
 def only(device: objects.Raw, *taken: objects.Raw | str) -> snapshot.Snapshot:
     """A node of one device that claims have, or shares of it."""
-    held = [snapshots.holding(f"x-{at}", "node-a", one) for at, one in enumerate(taken)]
+    held = [snapshots.holding(f"x-{index}", "node-a", entry) for index, entry in enumerate(taken)]
     return snapshots.view(objects.a_slice("node-a", [device]), taken=held)
 
 
@@ -51,15 +51,15 @@ def test_a_device_in_use_is_not_offered_but_to_administrators() -> None:
 
 
 def test_a_device_on_which_a_selector_fails_is_for_the_search_to_meet() -> None:
-    found = offer_of(only(objects.a_device("gpu-0")), FAILING)
-    assert found.rejection_counts == ((Reason.SELECTOR_FAILED, 1),)
-    assert [*found.selector_errors] == found.indexes == [0]
+    request_candidates = offer_of(only(objects.a_device("gpu-0")), FAILING)
+    assert request_candidates.rejection_counts == ((Reason.SELECTOR_FAILED, 1),)
+    assert [*request_candidates.selector_errors] == request_candidates.indexes == [0]
 
 
 def test_a_device_in_use_fails_nobody() -> None:
-    found = offer_of(only(objects.a_device("gpu-0"), "gpu-0"), FAILING)
-    assert found.rejection_counts == ((Reason.SELECTOR_FAILED, 1),)
-    assert found.selector_errors == {}
+    request_candidates = offer_of(only(objects.a_device("gpu-0"), "gpu-0"), FAILING)
+    assert request_candidates.rejection_counts == ((Reason.SELECTOR_FAILED, 1),)
+    assert request_candidates.selector_errors == {}
 
 
 @pytest.mark.parametrize(
@@ -111,13 +111,13 @@ def test_more_reasons_may_be_given_by_the_driver() -> None:
 
 def test_a_share_takes_the_default_or_what_is_asked_rounded_up() -> None:
     default = offer_of(only(SHARE)).consumption[0]
-    assert {name: one.text for name, one in default.items()} == {"memory": "8Gi"}
+    assert {name: quantity.text for name, quantity in default.items()} == {"memory": "8Gi"}
     asking = {"requests": {"memory": "1500Mi"}}
     rounded = offer_of(only(SHARE), capacity=asking).consumption[0]
-    assert {name: one.text for name, one in rounded.items()} == {"memory": "2Gi"}
+    assert {name: quantity.text for name, quantity in rounded.items()} == {"memory": "2Gi"}
 
 
-def test_what_others_have_of_a_shared_device_is_not_there() -> None:
+def test_amounts_used_by_others_of_a_shared_device_are_unavailable() -> None:
     view = only(
         SHARE, objects.a_share("ts-0", 1, memory="30Gi"), objects.a_share("ts-0", 2, memory="30Gi")
     )
@@ -138,19 +138,25 @@ def test_a_capacity_that_a_device_has_not_is_short() -> None:
         )
 
 
-def test_of_a_device_that_is_not_shared_nothing_is_taken() -> None:
-    found = offer_of(only(objects.a_device("gpu-0")), capacity={"requests": {"memory": "1Gi"}})
-    assert found.indexes == [0]
-    assert found.consumption == {0: {}}
+def test_an_exclusive_device_consumes_no_capacity() -> None:
+    request_candidates = offer_of(
+        only(objects.a_device("gpu-0")), capacity={"requests": {"memory": "1Gi"}}
+    )
+    assert request_candidates.indexes == [0]
+    assert request_candidates.consumption == {0: {}}
 
 
 def test_all_is_every_device_that_matches() -> None:
     zero = f'device.attributes["{names.DRIVER}"].numa == 0'
     look = [objects.with_values(objects.a_device(f"gpu-{n}"), numa=n % 2) for n in range(4)]
     view = snapshots.view(objects.a_slice("node-a", look))
-    found = offer_of(view, zero, allocationMode="All")
-    assert devices(view, found) == ["gpu-0", "gpu-2"]
-    assert (found.count, found.unavailable, found.error) == (2, set(), "")
+    request_candidates = offer_of(view, zero, allocationMode="All")
+    assert devices(view, request_candidates) == ["gpu-0", "gpu-2"]
+    assert (request_candidates.count, request_candidates.unavailable, request_candidates.error) == (
+        2,
+        set(),
+        "",
+    )
 
 
 def test_all_of_none_needs_one() -> None:
@@ -159,14 +165,14 @@ def test_all_of_none_needs_one() -> None:
 
 def test_all_is_barred_by_one_that_cannot_be_had() -> None:
     view = snapshots.fleet({"node-a": 3}, snapshots.holding("x", "node-a", "gpu-1"))
-    found = candidates.find_candidates(
+    request_candidates = candidates.find_candidates(
         wants(view, objects.claim("c", objects.a_request(allocationMode="All")))[0].subrequests[0],
         candidates.node_devices(view, view.nodes[NODE]),
         view.reachable_pools(NODE),
         OURS,
     )
-    assert (found.indexes, found.unavailable) == ([0, 1, 2], {1})
-    assert found.rejection_counts == ((Reason.DEVICE_TAKEN, 1),)
+    assert (request_candidates.indexes, request_candidates.unavailable) == ([0, 1, 2], {1})
+    assert request_candidates.rejection_counts == ((Reason.DEVICE_TAKEN, 1),)
 
 
 def test_all_leaves_out_a_device_that_could_never_have_what_is_asked() -> None:
@@ -175,9 +181,9 @@ def test_all_leaves_out_a_device_that_could_never_have_what_is_asked() -> None:
     taken = snapshots.holding("x", "node-a", objects.a_share("ts-0", 1, memory="70Gi"))
     view = snapshots.view(objects.a_slice("node-a", shares), taken=[taken])
     asking = {"requests": {"memory": "20Gi"}}
-    found = offer_of(view, allocationMode="All", capacity=asking)
-    assert devices(view, found) == ["ts-0"]
-    assert found.unavailable == set()
+    request_candidates = offer_of(view, allocationMode="All", capacity=asking)
+    assert devices(view, request_candidates) == ["ts-0"]
+    assert request_candidates.unavailable == set()
 
 
 def test_an_incomplete_pool_breaks_all_and_is_no_more_than_a_loss_to_others() -> None:
@@ -191,8 +197,8 @@ def test_an_incomplete_pool_breaks_all_and_is_no_more_than_a_loss_to_others() ->
 
 
 def test_a_failing_selector_breaks_all() -> None:
-    found = offer_of(only(objects.a_device("gpu-0")), FAILING, allocationMode="All")
-    assert found.error.startswith("a selector fails on gpu-0: ")
+    request_candidates = offer_of(only(objects.a_device("gpu-0")), FAILING, allocationMode="All")
+    assert request_candidates.error.startswith("a selector fails on gpu-0: ")
 
 
 def test_a_share_is_held_by_name_of_the_capacity() -> None:

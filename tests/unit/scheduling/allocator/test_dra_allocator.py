@@ -125,7 +125,7 @@ def test_configuration_of_another_driver_is_not_read() -> None:
     placed(decide(snapshots.fleet({"node-a": 8}), objects.claim("c", config=config)))
 
 
-def test_what_is_not_weighed_is_not_guessed() -> None:
+def test_unsupported_fields_are_refused() -> None:
     derived = [{"name": "gpu.ration.dev/big", "expression": "true"}]
     claim = objects.claim("c", objects.a_request(derivedAttributes=derived))
     answer = refused(decide(snapshots.fleet({"node-a": 8}), claim))
@@ -206,9 +206,9 @@ def a_gpu_with_faces(*taken: str) -> snapshot.Snapshot:
 
     def face(name: str, kind: str, **more: object) -> objects.Raw:
         use = [{"counterSet": "gpu-0", "counters": {"gpu": {"value": "1"}}}]
-        found = objects.a_device(name, consumesCounters=use, **more)
-        found["attributes"]["type"] = {"string": kind}
-        return found
+        device = objects.a_device(name, consumesCounters=use, **more)
+        device["attributes"]["type"] = {"string": kind}
+        return device
 
     devices = objects.a_slice(
         "node-a",
@@ -319,13 +319,13 @@ class Watched(cluster_state.ClusterState):
         return super().reachable_pools(node)
 
 
-def test_one_who_remembers_asks_only_nodes_that_changed() -> None:
+def test_a_cached_decision_evaluates_only_changed_nodes() -> None:
     view = Watched()
     view.set_device_class("gpu.ration.dev", objects.device_class())
     for node in map(objects.node, ("node-a", "node-b", "node-c")):
-        one = objects.a_parsed_slice(node.name, 2)
+        parsed_slice = objects.a_parsed_slice(node.name, 2)
         view.set_node(node.name, node)
-        view.set_slice(one.name, one)
+        view.set_slice(parsed_slice.name, parsed_slice)
     allocator = dra_allocator.Allocator(snapshots.DECIDING)
     workload = allocator_types.Workload(objects.pod(), (objects.claim(),))
     assert placed(allocator.decide(view, workload)).node == "node-a"
@@ -339,16 +339,16 @@ def test_one_who_remembers_asks_only_nodes_that_changed() -> None:
 
 def a_picky_node() -> cluster_state.ClusterState:
     """One that a plain tolerant pod fits, and others do not."""
-    found = [objects.a_share_device("mps", shared_claims.MPS), objects.a_device("gpu-0")]
-    view = snapshots.view(objects.a_slice("node-a", found))
+    results = [objects.a_share_device("mps", shared_claims.MPS), objects.a_device("gpu-0")]
+    view = snapshots.view(objects.a_slice("node-a", results))
     node = ids.NodeName("node-a")
     view.set_node(node, objects.node(node, taints=[{"key": "team", "effect": "NoSchedule"}]))
     ports = [{"name": "main", "ports": [{"hostPort": 80}]}]
     other = objects.pod("other", nodeName=node, containers=ports)
     view.set_pod(other.key, other)
     view.set_volume_claim(ids.Key("default/data"), volumes.VolumeClaim("disk"))
-    there = {"nodeAffinity": {"required": objects.on_host("node-b")}}
-    view.set_volume("disk", volumes.parse_volume({"spec": there}))
+    present = {"nodeAffinity": {"required": objects.on_host("node-b")}}
+    view.set_volume("disk", volumes.parse_volume({"spec": present}))
     return view
 
 
@@ -375,14 +375,14 @@ AFFINITY = {"nodeSelectorTerms": [{"matchExpressions": [NOT_NODE_A]}]}
 )
 def test_pods_that_a_node_can_tell_apart_have_each_its_own_answer(spec: dict[str, Any]) -> None:
     view, allocator = a_picky_node(), dra_allocator.Allocator(snapshots.DECIDING)
-    found = (objects.claim("share", shared_claims.part()), objects.claim("whole"))
+    values = (objects.claim("share", shared_claims.part()), objects.claim("whole"))
     tolerant = {
         "tolerations": [{"key": "team", "operator": "Exists"}],
         "containers": [{"name": "c"}],
     }
     plain, other = (
         allocator_types.Workload(
-            objects.pod("pod", "share", "whole", **{**tolerant, **more}), found
+            objects.pod("pod", "share", "whole", **{**tolerant, **more}), values
         )
         for more in ({}, spec)
     )
@@ -405,40 +405,40 @@ def test_a_device_that_every_node_reaches_leaves_the_pod_free_to_go_anywhere() -
     assert [pick.reach.everywhere for pick in answer.assignments] == [True, True]
 
 
-def test_of_shapes_without_end_so_many_are_remembered_however_small_the_cluster() -> None:
+def test_the_number_of_cached_signatures_is_bounded() -> None:
     allocator = dra_allocator.Allocator(snapshots.DECIDING)
     view = snapshots.fleet({"node-a": 8})
     for number in range(300):
         tolerations = [{"key": f"example.com/{number}", "operator": "Exists"}]
-        asked = workload(objects.claim(), tolerations=tolerations)
-        placed(allocator.decide(view, asked))
+        request = workload(objects.claim(), tolerations=tolerations)
+        placed(allocator.decide(view, request))
     assert allocator.cached_shapes == 256
 
 
-def test_of_devices_a_small_cluster_has_so_much_is_remembered_whatever_is_asked() -> None:
+def test_the_device_cache_of_a_small_cluster_is_bounded() -> None:
     allocator = dra_allocator.Allocator(snapshots.DECIDING)
     view = snapshots.fleet({"node-a": 8})
-    before = held()
+    previous = held()
     for number in range(1300):
         claim = objects.claim("c", objects.a_request(f"gpu-{number}"))
         placed(allocator.decide(view, workload(claim)))
-    assert (held() - before)[candidates.NodeDevice] <= 2_000
+    assert (held() - previous)[candidates.NodeDevice] <= 2_000
 
 
-def test_of_the_states_that_a_small_cluster_may_have_not_every_answer_is_remembered() -> None:
+def test_cached_results_of_cluster_states_are_bounded() -> None:
     allocator = dra_allocator.Allocator(snapshots.DECIDING)
     view = snapshots.view(objects.a_slice("node-a", 8))
-    before = held()
+    previous = held()
     for state in range(255):
-        used = [f"gpu-{at}" for at in range(8) if state >> at & 1]
+        used = [f"gpu-{index}" for index in range(8) if state >> index & 1]
         other = snapshots.holding("other", "node-a", *used)
         view.set_claim(other.key, other)
         for name in ("one", "two"):
             claim = objects.claim("c", objects.a_request(name))
             placed(allocator.decide(view, workload(claim)))
-    assert (held() - before)[node_result.NodeSignature] <= 257
+    assert (held() - previous)[node_result.NodeSignature] <= 257
 
 
 def held() -> Counter[type[object]]:
     gc.collect()
-    return Counter(type(one) for one in gc.get_objects() if isinstance(one, tuple))
+    return Counter(type(obj) for obj in gc.get_objects() if isinstance(obj, tuple))

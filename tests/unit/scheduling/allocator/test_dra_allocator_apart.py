@@ -19,10 +19,10 @@ Reason = reasons.Reason
 @pytest.fixture
 def view() -> cluster_state.ClusterState:
     """Two nodes of two zones with four GPUs each."""
-    made = snapshots.view(objects.a_slice("a", 4), objects.a_slice("b", 4))
+    state = snapshots.view(objects.a_slice("a", 4), objects.a_slice("b", 4))
     for name, zone in (("a", "east"), ("b", "west")):
-        made.set_node(ids.NodeName(name), affinity.a_node(name, zone))
-    return made
+        state.set_node(ids.NodeName(name), affinity.a_node(name, zone))
+    return state
 
 
 @pytest.fixture
@@ -39,15 +39,15 @@ def workload(name: str, app: str = "web", **spec: Any) -> allocator_types.Worklo
 def place(
     view: cluster_state.ClusterState,
     allocator: dra_allocator.Allocator,
-    asked: allocator_types.Workload,
+    request: allocator_types.Workload,
 ) -> str | frozenset[Reason]:
     """Return where it goes, and is then on its way to; or why it goes nowhere."""
-    answer = allocator.decide(view, asked)
+    answer = allocator.decide(view, request)
     if isinstance(answer, allocator_types.Unschedulable):
         return answer.reasons
-    made = allocation_result.build_allocations(view, asked, answer, timestamp="")
-    view.set_pod(asked.pod.key, asked.pod)
-    view.begin_write(snapshot.InFlight(asked.pod, answer.node, made))
+    allocations = allocation_result.build_allocations(view, request, answer, timestamp="")
+    view.set_pod(request.pod.key, request.pod)
+    view.begin_write(snapshot.InFlight(request.pod, answer.node, allocations))
     return str(answer.node)
 
 
@@ -55,16 +55,16 @@ def test_pods_of_one_shape_that_keep_apart_go_to_different_nodes(
     view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
     apart: dict[str, Any] = {"affinity": affinity.apart(affinity.term("web"))}
-    found = [place(view, allocator, workload(name, **apart)) for name in ("x", "y", "z")]
-    assert found == ["a", "b", frozenset({Reason.NODE_POD_ANTI_AFFINITY})]
+    results = [place(view, allocator, workload(name, **apart)) for name in ("x", "y", "z")]
+    assert results == ["a", "b", frozenset({Reason.NODE_POD_ANTI_AFFINITY})]
 
 
 def test_pods_of_one_shape_are_spread_over_zones(
     view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
     spread: dict[str, Any] = {"topologySpreadConstraints": [affinity.spread("web")]}
-    found = [place(view, allocator, workload(name, **spread)) for name in "uvwx"]
-    assert sorted(map(str, found)) == ["a", "a", "b", "b"]
+    results = [place(view, allocator, workload(name, **spread)) for name in "uvwx"]
+    assert sorted(map(str, results)) == ["a", "a", "b", "b"]
 
 
 def test_a_pod_of_the_same_shape_and_other_labels_is_not_kept_away(
@@ -80,24 +80,24 @@ def test_a_pod_of_the_same_shape_and_other_labels_is_not_kept_away(
 def test_a_label_that_changes_counts_for_the_next_decision(
     view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
-    asked = workload("x", affinity=affinity.near(affinity.term("db")))
+    request = workload("x", affinity=affinity.near(affinity.term("db")))
     other = affinity.a_pod("one", "b", "other")
     view.set_pod(other.key, other)
-    assert place(view, allocator, asked) == frozenset({Reason.NODE_POD_AFFINITY})
+    assert place(view, allocator, request) == frozenset({Reason.NODE_POD_AFFINITY})
     view.set_pod(other.key, affinity.a_pod("one", "b", "db"))
-    assert place(view, allocator, asked) == "b"
+    assert place(view, allocator, request) == "b"
 
 
 def test_a_volume_that_is_bound_later_counts_for_the_next_decision(
     view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
     mounted = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
-    asked = workload("x", volumes=mounted)
-    assert place(view, allocator, asked) == frozenset({Reason.NODE_VOLUME})
-    there = {"nodeAffinity": {"required": objects.on_host("b")}}
-    view.set_volume("disk", volumes.parse_volume({"spec": there}))
+    request = workload("x", volumes=mounted)
+    assert place(view, allocator, request) == frozenset({Reason.NODE_VOLUME})
+    present = {"nodeAffinity": {"required": objects.on_host("b")}}
+    view.set_volume("disk", volumes.parse_volume({"spec": present}))
     view.set_volume_claim(ids.Key("default/data"), volumes.VolumeClaim("disk"))
-    assert place(view, allocator, asked) == "b"
+    assert place(view, allocator, request) == "b"
 
 
 def test_room_for_a_nominated_pod_of_a_higher_priority_is_left(
@@ -133,5 +133,5 @@ def test_a_pod_does_not_stand_in_its_own_way(
     pod = pods.parse(raw)
     view.set_claim(settled.key, settled)
     view.set_pod(pod.key, pod)
-    asked = allocator_types.Workload(pod, (objects.claim("two"),), (settled,))
-    assert place(view, allocator, asked) == "a"
+    request = allocator_types.Workload(pod, (objects.claim("two"),), (settled,))
+    assert place(view, allocator, request) == "a"

@@ -11,11 +11,11 @@ Reason = reasons.Reason
 
 
 def told(*refusals: tuple[allocator_types.NodeRejection, tuple[str, ...]]) -> str:
-    found = {one: tuple(map(ids.NodeName, nodes)) for one, nodes in refusals}
-    return allocator_messages.unschedulable(allocator_types.Unschedulable(rejections=found))
+    result = {node_rejection: tuple(map(ids.NodeName, nodes)) for node_rejection, nodes in refusals}
+    return allocator_messages.unschedulable(allocator_types.Unschedulable(rejections=result))
 
 
-def test_what_blocks_everywhere_is_told_alone() -> None:
+def test_a_blocker_on_all_nodes_is_reported_alone() -> None:
     answer = allocator_types.Unschedulable(
         Reason.CLASS_MISSING, "claim default/c: request a names class b"
     )
@@ -25,7 +25,7 @@ def test_what_blocks_everywhere_is_told_alone() -> None:
     )
 
 
-def test_what_lacks_is_told_with_the_reasons_of_the_others() -> None:
+def test_a_shortage_is_reported_with_the_other_reasons() -> None:
     counted = ((Reason.COUNTERS_TAKEN, 2), (Reason.DEVICE_TAKEN, 4))
     lacking = allocator_types.NodeRejection(fits=2, requested=8, device_reasons=counted)
     assert told((lacking, ("node-a", "node-b"))) == (
@@ -51,7 +51,9 @@ def hard() -> claims.Claim:
 
 
 def test_an_exhausted_step_budget_is_reported_as_such() -> None:
-    view = device_layouts.looking(*({"numa": at // 8, "row": at // 4 % 2} for at in range(16)))
+    view = device_layouts.looking(
+        *({"numa": index // 8, "row": index // 4 % 2} for index in range(16))
+    )
     hasty = settings.Settings(
         snapshots.DECIDING.policy_chain, snapshots.DECIDING.rules, step_budget=3
     )
@@ -84,7 +86,7 @@ def test_a_placement_names_devices_and_of_shares_how_much() -> None:
 
 
 def test_more_than_eight_nodes_are_not_all_named() -> None:
-    nodes = tuple(f"node-{at}" for at in range(10))
+    nodes = tuple(f"node-{index}" for index in range(10))
     assert told((allocator_types.NodeRejection(fits=0, requested=1), nodes)).startswith(
         "No node fits. node-0, node-1, node-2, node-3, node-4, node-5, node-6, node-7 and 2 more: "
     )

@@ -13,8 +13,8 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def choice(pod: pods.Pod, *placed: pods.Pod, shunned: bool = False) -> str:
-    found = [affinity.a_node("a", "east", taints=SHUNNED), *NODES[1:]] if shunned else NODES
-    shown = affinity.view(found, placed)
+    nodes = [affinity.a_node("a", "east", taints=SHUNNED), *NODES[1:]] if shunned else NODES
+    shown = affinity.view(nodes, placed)
     wishes = node_score.pod_preferences(shown, allocator_types.Workload(pod, ()))
     assert wishes is not None
     return wishes.best_node([ids.NodeName(name) for name in ("a", "b", "c")])
@@ -33,8 +33,8 @@ def test_a_pod_without_wishes_has_no_preferences() -> None:
 
 
 def test_a_preferred_label_wins() -> None:
-    one = {"key": affinity.ZONE, "operator": "In", "values": ["west"]}
-    term = {"weight": 1, "preference": {"matchExpressions": [one]}}
+    entry = {"key": affinity.ZONE, "operator": "In", "values": ["west"]}
+    term = {"weight": 1, "preference": {"matchExpressions": [entry]}}
     pod = affinity.a_pod("new", affinity={"nodeAffinity": {PREFERRED: [term]}})
     assert choice(pod) == "c"
 

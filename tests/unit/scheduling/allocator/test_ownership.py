@@ -43,7 +43,7 @@ def test_a_claim_for_both_is_nobodys() -> None:
     assert whose(world(), of("gpu"), of("nic", device_class="nic")) is Ownership.MIXED
 
 
-def test_where_untainted_devices_would_do_kube_scheduler_goes_first() -> None:
+def test_kube_scheduler_goes_first_where_untainted_devices_fit() -> None:
     assert whose(world("gpu-1"), of("gpu")) is Ownership.SHARED
     assert whose(world(), of("any", device_class=snapshots.ANY)) is Ownership.SHARED
 
@@ -60,7 +60,7 @@ def test_it_matters_not_who_holds_the_devices_now() -> None:
     assert whose(view, of("gpu")) is Ownership.OURS
 
 
-def test_of_alternatives_of_several_owners_kube_scheduler_goes_first() -> None:
+def test_kube_scheduler_goes_first_for_alternatives_of_several_owners() -> None:
     ways = [objects.a_way("gpu"), objects.a_way("nic", deviceClassName="nic")]
     assert whose(world(), objects.first_available("a", *ways)) is Ownership.SHARED
     ours = [objects.a_way("two", 2), objects.a_way("one")]
@@ -76,9 +76,7 @@ def test_of_alternatives_of_several_owners_kube_scheduler_goes_first() -> None:
         (f'device == device && device.driver == "{snapshots.DRIVER}"', Ownership.OURS),
     ],
 )
-def test_where_nothing_would_do_the_words_of_the_selectors_decide(
-    selector: str, expected: Ownership
-) -> None:
+def test_selectors_decide_the_owner_when_no_device_fits(selector: str, expected: Ownership) -> None:
     assert whose(world(), of("a", selector, device_class=snapshots.ANY)) is expected
 
 
@@ -93,14 +91,14 @@ def test_a_claim_that_asks_nothing_is_not_ours() -> None:
     assert ownership.OwnershipResolver().ownership(world(), nothing) is Ownership.FOREIGN
 
 
-def test_what_is_remembered_ends_with_a_change_of_pools_or_classes() -> None:
+def test_a_change_of_pools_or_classes_clears_the_cache() -> None:
     view, owners = world(), ownership.OwnershipResolver()
     claim, big = objects.claim("c", of("gpu")), objects.claim("d", of("a", device_class="big"))
     assert owners.ownership(view, claim) is Ownership.OURS
     assert owners.ownership(view, big) is Ownership.OURS
     bare = objects.a_slice("node-a", [objects.a_device("gpu-0", taints=[])])
-    one = slices.parse(bare)
-    view.set_slice(one.name, one)
+    parsed = slices.parse(bare)
+    view.set_slice(parsed.name, parsed)
     assert owners.ownership(view, claim) is Ownership.FOREIGN
     view.set_device_class("big", objects.device_class("big", NIC))
     assert owners.ownership(view, big) is Ownership.FOREIGN

@@ -12,17 +12,17 @@ FAILING = 'device.attributes["gpu.ration.dev"].nope == "x"'
 NEVER = "false"
 
 
-def blocked(*found: claims.Claim) -> allocator_types.Unschedulable:
-    answer = allocator_requests.parse_requests(VIEW, found)
+def blocked(*results: claims.Claim) -> allocator_types.Unschedulable:
+    answer = allocator_requests.parse_requests(VIEW, results)
     assert isinstance(answer, allocator_types.Unschedulable)
     return answer
 
 
 def test_requests_are_wanted_in_the_order_of_claims_and_theirs() -> None:
-    one = objects.claim("one", objects.a_request("b"), objects.a_request("a"))
+    claim = objects.claim("one", objects.a_request("b"), objects.a_request("a"))
     two = objects.claim("two", objects.a_request("c"))
-    found = [(want.claim_index, want.subrequests[0].name) for want in wants(VIEW, one, two)]
-    assert found == [(0, "b"), (0, "a"), (1, "c")]
+    results = [(want.claim_index, want.subrequests[0].name) for want in wants(VIEW, claim, two)]
+    assert results == [(0, "b"), (0, "a"), (1, "c")]
 
 
 def test_alternatives_are_named_after_their_request_in_their_order() -> None:
@@ -84,7 +84,7 @@ def test_configuration_of_a_class_is_read_only_where_the_class_is_asked() -> Non
     assert "DeviceClass broken: spec.config[0].opaque.parameters.shape" in answer.detail
 
 
-def test_what_is_for_classes_only_is_refused_in_a_claim() -> None:
+def test_class_only_fields_are_refused_in_a_claim() -> None:
     config = [objects.a_config(crossNamespace=True)]
     answer = blocked(objects.claim("c", config=config))
     assert answer.blocker is reasons.Reason.CONFIG_INVALID

@@ -18,17 +18,17 @@ def asking(*requests: objects.Raw, constraints: object = None) -> claims.Claim:
 
 
 def solve(
-    view: snapshot.Snapshot, *found: claims.Claim, budget: int | None = None
+    view: snapshot.Snapshot, *results: claims.Claim, budget: int | None = None
 ) -> search.Solved | search.Unsolved:
-    return search.solve(problem(view, *found), budget)
+    return search.solve(problem(view, *results), budget)
 
 
-def chosen(view: snapshot.Snapshot, *found: claims.Claim) -> list[tuple[str, str]]:
+def chosen(view: snapshot.Snapshot, *results: claims.Claim) -> list[tuple[str, str]]:
     """Each device with its request, in their order."""
-    of = problem(view, *found)
+    source = problem(view, *results)
     return [
-        (one.candidates.subrequest.name, of.devices[one.index].id.device)
-        for one in solved(search.solve(of)).choices
+        (choice.candidates.subrequest.name, source.devices[choice.index].id.device)
+        for choice in solved(search.solve(source)).choices
     ]
 
 
@@ -62,8 +62,8 @@ def test_an_earlier_request_takes_a_later_alternative_where_the_next_one_needs_i
 def test_devices_of_one_claim_agree_and_those_of_another_need_not() -> None:
     view = device_layouts.two_numa_nodes("gpu-0", "gpu-1")
     four = asking(objects.a_request(count=4), constraints=[MATCH])
-    one = objects.claim("d", objects.a_request())
-    assert [device for _, device in chosen(view, four, one)] == [
+    claim = objects.claim("d", objects.a_request())
+    assert [device for _, device in chosen(view, four, claim)] == [
         "gpu-4",
         "gpu-5",
         "gpu-6",
@@ -88,7 +88,7 @@ def test_a_constraint_is_on_the_requests_that_it_names_only() -> None:
 
 def test_lists_agree_in_an_element_that_all_have() -> None:
     links = [[1, 2], [2, 3], [1, 3], [2]]
-    view = device_layouts.looking(*({"links": one} for one in links))
+    view = device_layouts.looking(*({"links": link} for link in links))
     claim = asking(objects.a_request(count=3), constraints=[objects.matching(device_layouts.LINKS)])
     assert [device for _, device in chosen(view, claim)] == ["gpu-0", "gpu-1", "gpu-3"]
     apart = asking(
@@ -106,15 +106,15 @@ def test_all_has_every_one_and_leaves_none_to_others() -> None:
 
 def test_all_of_what_disagrees_is_an_error_and_not_a_plain_no() -> None:
     claim = asking(objects.a_request("all", allocationMode="All"), constraints=[MATCH])
-    found = unsolved(solve(device_layouts.two_numa_nodes(), claim))
-    assert found.error == "a constraint keeps gpu-4 from All, which needs it"
+    result = unsolved(solve(device_layouts.two_numa_nodes(), claim))
+    assert result.error == "a constraint keeps gpu-4 from All, which needs it"
 
 
 def test_all_of_more_than_a_claim_may_have_is_not_to_be_had() -> None:
     claim = asking(objects.a_request("all", allocationMode="All"))
     assert chosen(device_layouts.looking(*[{}] * 32), claim)
-    found = unsolved(solve(device_layouts.looking(*[{}] * 33), claim))
-    assert (found.error, found.steps) == ("", 0)
+    result = unsolved(solve(device_layouts.looking(*[{}] * 33), claim))
+    assert (result.error, result.steps) == ("", 0)
 
 
 def test_a_failing_selector_ends_the_search_only_where_it_is_met() -> None:
@@ -154,8 +154,8 @@ def test_a_claim_without_requests_needs_nothing() -> None:
 
 @pytest.mark.parametrize("count", [1, 4, 8])
 def test_plain_requests_take_a_step_a_device(count: int) -> None:
-    found = solved(solve(device_layouts.two_numa_nodes(), asking(objects.a_request(count=count))))
-    assert found.steps == count
+    result = solved(solve(device_layouts.two_numa_nodes(), asking(objects.a_request(count=count))))
+    assert result.steps == count
 
 
 def test_eight_aligned_of_seven_free_take_no_step() -> None:
@@ -180,9 +180,9 @@ def test_more_apart_than_there_are_values_take_no_step() -> None:
     assert unsolved(solve(device_layouts.two_numa_nodes(), claim)).steps == 0
 
 
-def test_of_sixteen_devices_of_four_kinds_one_of_each_kind_is_tried() -> None:
+def test_one_of_each_equivalence_class_is_tried() -> None:
     """Each constraint alone could be met, both together cannot."""
-    grid = [{"numa": at // 8, "row": at // 4 % 2} for at in range(16)]
+    grid = [{"numa": index // 8, "row": index // 4 % 2} for index in range(16)]
     both = [MATCH, objects.matching(device_layouts.ROW)]
     claim = asking(objects.a_request(count=5), constraints=both)
     assert unsolved(solve(device_layouts.looking(*grid), claim)).steps == 4
@@ -231,8 +231,10 @@ def test_alternatives_that_all_but_fit_take_few_steps() -> None:
     """Two of each request would be six on a NUMA node of four."""
     ways = [objects.a_way(f"w{count}", count) for count in (4, 3, 2)]
     requests = [objects.first_available(name, *ways) for name in ("a", "b", "c")]
-    found = unsolved(solve(device_layouts.two_numa_nodes(), asking(*requests, constraints=[MATCH])))
-    assert found.steps == 24
+    result = unsolved(
+        solve(device_layouts.two_numa_nodes(), asking(*requests, constraints=[MATCH]))
+    )
+    assert result.steps == 24
 
 
 def hard() -> search.Problem:
@@ -257,8 +259,8 @@ def test_a_budget_changes_no_solution_that_it_reaches() -> None:
     small, big = device_layouts.of_profile("a", 4, "1g"), device_layouts.of_profile("b", 3, "3g")
     whole = solved(solve(view, asking(small, big)))
     answers = [solve(view, asking(small, big), budget=budget) for budget in range(20)]
-    assert all(unsolved(one).budget_exceeded for one in answers[: whole.steps])
-    assert {one == two for one, two in pairwise(answers[whole.steps :])} == {True}
-    assert [one.index for one in solved(answers[-1]).choices] == [
-        one.index for one in whole.choices
+    assert all(unsolved(answer).budget_exceeded for answer in answers[: whole.steps])
+    assert {entry == two for entry, two in pairwise(answers[whole.steps :])} == {True}
+    assert [choice.index for choice in solved(answers[-1]).choices] == [
+        choice.index for choice in whole.choices
     ]

@@ -20,24 +20,24 @@ def opted(
 
 
 def plan(crowd: occupied_nodes.Crowd, count: int = 2) -> defrag.Plan:
-    found = defrag.make_plan(crowd.world, occupied_nodes.gpus(count))
-    assert isinstance(found, defrag.Plan)
-    return found
+    result = defrag.make_plan(crowd.world, occupied_nodes.gpus(count))
+    assert isinstance(result, defrag.Plan)
+    return result
 
 
-def moves(found: defrag.Plan) -> dict[str, ids.NodeName | None]:
+def moves(result: defrag.Plan) -> dict[str, ids.NodeName | None]:
     """Return where each pod goes, by name."""
-    return {one.holder.pod.name: getattr(one.result, "node", None) for one in found.moves}
+    return {move.holder.pod.name: getattr(move.result, "node", None) for move in result.moves}
 
 
-def test_what_fits_moves_nobody() -> None:
+def test_a_fitting_workload_moves_no_pod() -> None:
     assert plan(occupied_nodes.of_sizes({"node-a": 2})).moves == ()
 
 
 def test_fewest_pods_are_moved() -> None:
     crowd = occupied_nodes.of_sizes({"node-a": 3, "node-b": 3})
-    for at in range(2):
-        opted(crowd, f"a{at}", "node-a", f"gpu-{at}")
+    for index in range(2):
+        opted(crowd, f"a{index}", "node-a", f"gpu-{index}")
     opted(crowd, "b0", "node-b", "gpu-0")
     assert moves(plan(crowd, 3)) == {"b0": "node-a"}
 
@@ -46,25 +46,25 @@ def test_a_plan_whose_pods_all_find_a_place_is_better_than_a_shorter_one() -> No
     """The wide one would find none; the small ones do."""
     crowd = occupied_nodes.of_sizes({"node-a": 4, "node-b": 4, "node-c": 3})
     opted(crowd, "wide", "node-a", "gpu-0", "gpu-1", "gpu-2", "gpu-3")
-    for at in range(3):
-        opted(crowd, f"b{at}", "node-b", f"gpu-{at}")
-    found = plan(crowd, 4)
-    assert moves(found) == dict.fromkeys(("b0", "b1", "b2"), "node-c")
-    assert found.pending_moves == ()
+    for index in range(3):
+        opted(crowd, f"b{index}", "node-b", f"gpu-{index}")
+    result = plan(crowd, 4)
+    assert moves(result) == dict.fromkeys(("b0", "b1", "b2"), "node-c")
+    assert result.pending_moves == ()
 
 
 def test_without_such_a_plan_the_fewest_wait() -> None:
     crowd = occupied_nodes.of_sizes({"node-a": 2})
     opted(crowd, "p", "node-a", "gpu-0")
-    found = plan(crowd)
-    assert moves(found) == {"p": None}
-    assert [one.holder.pod.name for one in found.pending_moves] == ["p"]
+    result = plan(crowd)
+    assert moves(result) == {"p": None}
+    assert [pending_move.holder.pod.name for pending_move in result.pending_moves] == ["p"]
 
 
 def test_two_that_move_do_not_get_the_same_place() -> None:
     crowd = occupied_nodes.of_sizes({"node-a": 2, "node-b": 1, "node-c": 1})
-    for at in range(2):
-        opted(crowd, f"p{at}", "node-a", f"gpu-{at}")
+    for index in range(2):
+        opted(crowd, f"p{index}", "node-a", f"gpu-{index}")
     assert moves(plan(crowd)) == {"p0": "node-b", "p1": "node-c"}
 
 
@@ -72,9 +72,9 @@ def test_a_pod_without_a_claim_goes_where_there_is_cpu() -> None:
     crowd = occupied_nodes.of_sizes({"node-a": 1, "node-b": 0})
     asking = [{"name": "main", "resources": {"requests": {"cpu": "7"}}}]
     opted(crowd, "busy", "node-a", containers=asking)
-    found = defrag.make_plan(crowd.world, occupied_nodes.asks(objects.a_request(), cpu="4"))
-    assert isinstance(found, defrag.Plan)
-    assert moves(found) == {"busy": "node-b"}
+    result = defrag.make_plan(crowd.world, occupied_nodes.asks(objects.a_request(), cpu="4"))
+    assert isinstance(result, defrag.Plan)
+    assert moves(result) == {"busy": "node-b"}
 
 
 def test_pods_with_a_claim_in_common_move_together() -> None:
@@ -87,11 +87,11 @@ def test_pods_with_a_claim_in_common_move_together() -> None:
     assert moves(plan(crowd)) == {"p": "node-b", "q": "node-b"}
 
 
-def test_who_did_not_opt_in_stays_though_he_is_in_the_way() -> None:
+def test_a_pod_that_did_not_opt_in_is_not_moved() -> None:
     crowd = occupied_nodes.of_sizes({"node-a": 2})
     crowd.run("stays", "node-a", "gpu-0")
-    found = defrag.make_plan(crowd.world, occupied_nodes.gpus(2))
-    assert found == defrag.NoPlan(found.unschedulable, 0, is_exhaustive=True)  # type: ignore[union-attr]
+    result = defrag.make_plan(crowd.world, occupied_nodes.gpus(2))
+    assert result == defrag.NoPlan(result.unschedulable, 0, is_exhaustive=True)  # type: ignore[union-attr]
 
 
 def test_a_search_that_ends_says_so() -> None:
@@ -117,8 +117,8 @@ def test_a_search_that_ends_says_so() -> None:
         ({}, ""),
     ],
 )
-def test_who_is_not_to_be_moved(change: dict[str, Any], why: str) -> None:
+def test_pods_that_must_not_be_moved_stay(change: dict[str, Any], why: str) -> None:
     pod = replace(objects.pod(nodeName="node-a"), movable=True, owner=OWNER)
-    found = defrag.immovable_reason(replace(pod, **change))
-    assert found.startswith(why)
-    assert bool(found) is bool(why)
+    immovable_reason = defrag.immovable_reason(replace(pod, **change))
+    assert immovable_reason.startswith(why)
+    assert bool(immovable_reason) is bool(why)

@@ -22,38 +22,39 @@ def refused(
 
 
 @pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch) -> list[allocator_types.Workload]:
+def workloads(monkeypatch: pytest.MonkeyPatch) -> list[allocator_types.Workload]:
     """The workloads for which it was looked."""
-    asked: list[allocator_types.Workload] = []
+    workloads: list[allocator_types.Workload] = []
     real = nearest_fit.find_nearest_fit
 
     def of(*args: object) -> object:
-        asked.append(args[1])  # type: ignore[arg-type]
+        workloads.append(args[1])  # type: ignore[arg-type]
         return real(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(nearest_fit, "find_nearest_fit", of)
-    return asked
+    return workloads
 
 
 def test_pods_that_are_alike_are_looked_for_once_while_nothing_changes(
-    found: list[allocator_types.Workload],
+    workloads: list[allocator_types.Workload],
 ) -> None:
     crowd = occupied_nodes.of_sizes({"node-a": 1})
     crowd.run("p", "node-a", "gpu-0")
     advised, workload = adviser(crowd), occupied_nodes.gpus()
     other = replace(workload, pod=replace(workload.pod, name="other", uid=ids.PodUid("other")))
     answers = [
-        advised.explain(crowd.view, one, refused(crowd, one)) for one in (workload, other, other)
+        advised.explain(crowd.view, workload, refused(crowd, workload))
+        for workload in (workload, other, other)
     ]
-    assert [one and one.leaving for one in answers] == [("default/p",)] * 3
-    assert len(found) == 1
+    assert [answer and answer.leaving for answer in answers] == [("default/p",)] * 3
+    assert len(workloads) == 1
     crowd.run("q", "node-a")
     advised.explain(crowd.view, other, refused(crowd, other))
-    assert len(found) == 2
+    assert len(workloads) == 2
 
 
 def test_a_pod_with_a_node_to_avoid_is_looked_for_alone(
-    found: list[allocator_types.Workload],
+    workloads: list[allocator_types.Workload],
 ) -> None:
     crowd = occupied_nodes.of_sizes({"node-a": 1, "node-b": 1})
     crowd.run("p", "node-a", "gpu-0")
@@ -61,22 +62,22 @@ def test_a_pod_with_a_node_to_avoid_is_looked_for_alone(
     workload = replace(workload, avoided_nodes={ids.NodeName("node-b"): "refused"})
     for _ in range(2):
         advised.explain(crowd.view, workload, refused(crowd, workload))
-    assert len(found) == 2
+    assert len(workloads) == 2
 
 
-def test_of_many_pods_that_differ_only_some_are_advised_and_the_others_later() -> None:
-    crowd = occupied_nodes.of_sizes({f"node-{at:02}": 4 for at in range(20)})
-    for at in range(20):
+def test_explanations_of_different_pods_are_rate_limited() -> None:
+    crowd = occupied_nodes.of_sizes({f"node-{index:02}": 4 for index in range(20)})
+    for number in range(20):
         for gpu in range(2):
-            crowd.run(f"p{at}-{gpu}", f"node-{at:02}", f"gpu-{gpu}")
+            crowd.run(f"p{number}-{gpu}", f"node-{number:02}", f"gpu-{gpu}")
     advised = adviser(crowd)
     sizes = range(1, 400)
     waiting = [occupied_nodes.asks(objects.a_request(count=4), cpu=f"{size}m") for size in sizes]
     answer = refused(crowd, waiting[0])
-    at_once = [one for one in waiting if _advised(advised, crowd, one, answer)]
+    at_once = [workload for workload in waiting if _advised(advised, crowd, workload, answer)]
     assert explainer.MAX_SAVED_STEPS / nearest_fit.MAX_STEPS < len(at_once) < len(waiting)
     assert advised.can_explain(crowd.view, waiting[0])
-    rest = [one for one in waiting if one not in at_once]
+    rest = [workload for workload in waiting if workload not in at_once]
     crowd.run("another", "node-00")
     again = [_advised(advised, crowd, rest[0], answer) for _ in range(40)]
     assert any(again)
@@ -95,7 +96,7 @@ def _advised(
 
 
 def test_pods_that_a_placed_pod_tells_apart_are_looked_for_each(
-    found: list[allocator_types.Workload],
+    workloads: list[allocator_types.Workload],
 ) -> None:
     crowd = occupied_nodes.of_sizes({"node-a": 1})
     crowd.run("p", "node-a", "gpu-0")
@@ -105,4 +106,4 @@ def test_pods_that_a_placed_pod_tells_apart_are_looked_for_each(
     for app in ("web", "db"):
         labelled = replace(workload, pod=replace(workload.pod, labels={"app": app}))
         advised.explain(crowd.view, labelled, refused(crowd, labelled))
-    assert len(found) == 2
+    assert len(workloads) == 2

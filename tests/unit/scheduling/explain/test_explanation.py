@@ -16,21 +16,25 @@ def decided(count: int) -> allocator_types.Placement | allocator_types.Unschedul
 
 
 def test_a_decision_tells_the_best_nodes_with_what_each_policy_says_of_them() -> None:
-    found = explanation.placement_document(allocation.placed(decided(1)))
-    assert [one["node"] for one in found["considered"]] == ["node-a", "node-b", "node-c"]
-    assert found["considered"][0]["scores"] == {
+    placement_document = explanation.placement_document(allocation.placed(decided(1)))
+    assert [entry["node"] for entry in placement_document["considered"]] == [
+        "node-a",
+        "node-b",
+        "node-c",
+    ]
+    assert placement_document["considered"][0]["scores"] == {
         "mig-layout": 100,
         "topology": 100,
         "fragmentation": 56,
         "islands": 100,
         "pack": 0,
     }
-    assert found["why"].endswith("2 of 2 GPUs were free, 1 are left")
+    assert placement_document["why"].endswith("2 of 2 GPUs were free, 1 are left")
 
 
 def test_a_refusal_tells_what_every_node_lacks() -> None:
-    found = explanation.unschedulable_document(allocation.refused(decided(3)))
-    assert found == {
+    unschedulable_document = explanation.unschedulable_document(allocation.refused(decided(3)))
+    assert unschedulable_document == {
         "refusals": [
             {
                 "nodes": ["node-a", "node-b", "node-c", "node-d"],
@@ -42,7 +46,7 @@ def test_a_refusal_tells_what_every_node_lacks() -> None:
     }
 
 
-def test_what_holds_everywhere_is_told_once() -> None:
+def test_a_reason_on_every_node_is_reported_once() -> None:
     answer = allocator_types.Unschedulable(reasons.Reason.CLASS_MISSING, "claim x: no class y")
     assert explanation.unschedulable_document(answer) == {
         "reason": "ClassMissing",
@@ -52,36 +56,38 @@ def test_what_holds_everywhere_is_told_once() -> None:
 
 def test_a_node_that_does_not_fit_itself_is_told_with_its_reason() -> None:
     refusal = allocator_types.NodeRejection(reasons.Reason.NODE_FULL, "asks 9000m cpu, 8000m free")
-    found = explanation.unschedulable_document(
+    unschedulable_document = explanation.unschedulable_document(
         allocator_types.Unschedulable(rejections={refusal: [ids.NodeName("node-a")]})
     )
-    assert found["refusals"] == [
+    assert unschedulable_document["refusals"] == [
         {"nodes": ["node-a"], "reason": "NodeFull", "detail": "asks 9000m cpu, 8000m free"}
     ]
-    assert json.loads(json.dumps(found)) == found
+    assert json.loads(json.dumps(unschedulable_document)) == unschedulable_document
 
 
 AT = "2026-01-01T00:00:00Z"
 
 
 def test_all_of_a_placement_names_its_devices_and_the_nodes_beside_it() -> None:
-    found = explanation.Explanation(ids.Key("default/p"), AT, decided(1)).document()
-    assert (found["pod"], found["at"], found["node"]) == ("default/p", AT, "node-a")
-    assert found["devices"] == [{"driver": snapshots.DRIVER, "pool": "node-a", "device": "gpu-0"}]
-    assert len(found["considered"]) == 3
+    document = explanation.Explanation(ids.Key("default/p"), AT, decided(1)).document()
+    assert (document["pod"], document["at"], document["node"]) == ("default/p", AT, "node-a")
+    assert document["devices"] == [
+        {"driver": snapshots.DRIVER, "pool": "node-a", "device": "gpu-0"}
+    ]
+    assert len(document["considered"]) == 3
 
 
 def test_the_full_explanation_names_the_nearest_node_and_its_blockers() -> None:
     near = nearest_fit.NearestFit(
         ids.NodeName("node-b"), None, leaving=(ids.Key("a/x"),), is_optimal=True
     )
-    found = explanation.Explanation(ids.Key("default/p"), AT, decided(3), near).document()
-    assert found["refusals"][0]["wanted"] == 3
-    assert found["nearest"] == {
+    document = explanation.Explanation(ids.Key("default/p"), AT, decided(3), near).document()
+    assert document["refusals"][0]["wanted"] == 3
+    assert document["nearest"] == {
         "node": "node-b",
         "summary": "Nearest is node-b; freeing pod a/x would do",
         "ever": True,
         "leaving": ["a/x"],
         "allSeen": True,
     }
-    assert json.loads(json.dumps(found)) == found
+    assert json.loads(json.dumps(document)) == document

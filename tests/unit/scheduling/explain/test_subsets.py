@@ -1,37 +1,46 @@
 from driver.scheduling.explain import subsets
 
 
-def cost(found: subsets.Members) -> subsets.Rank:
-    return sum(found), sorted(found)
+def cost(numbers: subsets.Members) -> subsets.Rank:
+    return sum(numbers), sorted(numbers)
 
 
-def letters(*found: int) -> list[subsets.Members]:
-    return [frozenset([one]) for one in found]
+def letters(*numbers: int) -> list[subsets.Members]:
+    return [frozenset([number]) for number in numbers]
 
 
 def test_every_union_comes_once_the_cheapest_first() -> None:
-    found = [
-        sorted(one) for one in subsets.CheapestSets(subsets.Generators(letters(1, 2, 4)), cost)
+    numbers = [
+        sorted(cheapest_sets)
+        for cheapest_sets in subsets.CheapestSets(subsets.Generators(letters(1, 2, 4)), cost)
     ]
-    assert found == [[], [1], [2], [1, 2], [4], [1, 4], [2, 4], [1, 2, 4]]
+    assert numbers == [[], [1], [2], [1, 2], [4], [1, 4], [2, 4], [1, 2, 4]]
 
 
 def test_letters_may_have_members_in_common() -> None:
     overlapping = [frozenset([1, 2]), frozenset([2, 3])]
-    found = [sorted(one) for one in subsets.CheapestSets(subsets.Generators(overlapping), cost)]
-    assert found == [[], [1, 2], [2, 3], [1, 2, 3]]
+    numbers = [
+        sorted(cheapest_sets)
+        for cheapest_sets in subsets.CheapestSets(subsets.Generators(overlapping), cost)
+    ]
+    assert numbers == [[], [1, 2], [2, 3], [1, 2, 3]]
 
 
-def test_what_holds_a_set_that_is_done_is_left_out() -> None:
-    told = []
+def test_supersets_of_a_solution_are_skipped() -> None:
+    numbers = []
     looked_at = subsets.CheapestSets(subsets.Generators(letters(1, 2, 4)), cost)
-    for one in looked_at:
-        told.append(sorted(one))
-        if one == {2}:
-            looked_at.exclude_supersets(one)
-    assert told == [[], [1], [2], [4], [1, 4]]
+    for counts in looked_at:
+        numbers.append(sorted(counts))
+        if counts == {2}:
+            looked_at.exclude_supersets(counts)
+    assert numbers == [[], [1], [2], [4], [1, 4]]
 
 
 def test_more_is_added_only_where_there_is_room_for_it() -> None:
-    found = subsets.Generators(letters(1), letters(2, 4), lambda one: one == {1})
-    assert [sorted(one) for one in subsets.CheapestSets(found, cost)] == [[], [1], [1, 2], [1, 4]]
+    generators = subsets.Generators(letters(1), letters(2, 4), lambda numbers: numbers == {1})
+    assert [sorted(cheapest_sets) for cheapest_sets in subsets.CheapestSets(generators, cost)] == [
+        [],
+        [1],
+        [1, 2],
+        [1, 4],
+    ]

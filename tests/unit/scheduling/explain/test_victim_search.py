@@ -14,22 +14,22 @@ A = ids.NodeName("node-a")
 def full(*names: str) -> occupied_nodes.Crowd:
     """A node whose GPUs are in use by a pod each."""
     crowd = occupied_nodes.of_sizes({"node-a": len(names)})
-    for at, name in enumerate(names):
-        crowd.run(name, "node-a", f"gpu-{at}")
+    for index, name in enumerate(names):
+        crowd.run(name, "node-a", f"gpu-{index}")
     return crowd
 
 
-def test_of_equals_the_first_by_name_goes() -> None:
+def test_the_first_by_name_of_equal_victims_is_chosen() -> None:
     assert occupied_nodes.ways(full("q", "p"), occupied_nodes.gpus()) == [["p"], ["q"]]
 
 
-def test_what_fits_needs_nobody_to_go() -> None:
+def test_a_fitting_workload_needs_no_victim() -> None:
     crowd = occupied_nodes.of_sizes({"node-a": 2})
     crowd.run("p", "node-a", "gpu-0")
     assert occupied_nodes.ways(crowd, occupied_nodes.gpus()) == [[]]
 
 
-def test_one_pod_of_two_gpus_is_cheaper_than_two_of_one() -> None:
+def test_a_pod_with_two_gpus_is_cheaper_than_two_pods() -> None:
     crowd = occupied_nodes.of_sizes({"node-a": 4})
     crowd.run("p", "node-a", "gpu-0")
     crowd.run("q", "node-a", "gpu-1")
@@ -37,7 +37,7 @@ def test_one_pod_of_two_gpus_is_cheaper_than_two_of_one() -> None:
     assert occupied_nodes.ways(crowd, occupied_nodes.gpus(2)) == [["wide"], ["p", "q"]]
 
 
-def test_of_as_many_pods_those_go_that_have_least_memory() -> None:
+def test_the_victims_with_least_memory_are_chosen() -> None:
     small = objects.a_device("gpu-1", capacity={"memory": {"value": "40Gi"}})
     crowd = occupied_nodes.Crowd()
     crowd.node("node-a", objects.a_slice("node-a", [objects.a_device("gpu-0"), small]))
@@ -53,7 +53,7 @@ def test_a_claim_of_two_pods_wants_both_gone() -> None:
     assert occupied_nodes.ways(crowd, occupied_nodes.gpus()) == [["p", "q"]]
 
 
-def test_who_has_no_device_goes_where_cpu_is_short() -> None:
+def test_pods_without_devices_are_victims_when_cpu_is_short() -> None:
     crowd = occupied_nodes.of_sizes({"node-a": 1})
     for name, cpu in (("big", "5"), ("small", "2")):
         asking = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
@@ -78,24 +78,24 @@ def test_nobodys_going_helps_against_a_taint() -> None:
     assert occupied_nodes.ways(crowd, occupied_nodes.gpus()) == []
 
 
-def test_of_parts_of_a_gpu_only_those_in_the_way_go() -> None:
+def test_only_blocking_mig_devices_of_a_gpu_are_freed() -> None:
     """3g lies on slices 0 to 3, or on 4 to 7."""
     crowd = occupied_nodes.Crowd()
     cut = device_layouts.cut(1)
     (share,) = cut.reachable_pools(A)
     crowd.view.set_node(A, cut.nodes[A])
-    for one in share.pool.slices:
-        crowd.view.set_slice(one.name, one)
-    for at in (0, 2, 5):
-        crowd.run(f"at-{at}", "node-a", f"gpu-0-1g-{at}")
-    found = occupied_nodes.ways(crowd, occupied_nodes.asks(device_layouts.of_profile("r", 1, "3g")))
-    assert found == [["at-5"], ["at-0", "at-2"]]
+    for slice_ in share.pool.slices:
+        crowd.view.set_slice(slice_.name, slice_)
+    for entry in (0, 2, 5):
+        crowd.run(f"at-{entry}", "node-a", f"gpu-0-1g-{entry}")
+    ways = occupied_nodes.ways(crowd, occupied_nodes.asks(device_layouts.of_profile("r", 1, "3g")))
+    assert ways == [["at-5"], ["at-0", "at-2"]]
     assert occupied_nodes.ways(
         crowd, occupied_nodes.asks(device_layouts.of_profile("r", 2, "3g"))
     ) == [["at-0", "at-2", "at-5"]]
 
 
-def test_of_shares_as_many_go_as_free_the_amount() -> None:
+def test_as_many_shares_are_freed_as_the_amount_needs() -> None:
     crowd = occupied_nodes.Crowd()
     crowd.node("node-a", objects.a_slice("node-a", [objects.a_share_device("ts")]))
     for number, amount in enumerate(("10Gi", "30Gi", "35Gi"), start=1):
@@ -112,11 +112,11 @@ def test_a_node_is_tried_with_its_own_tenants_and_the_cheapest_node_wins() -> No
     for number, node in enumerate(("node-a", "node-a", "node-b")):
         crowd.run(f"p{number}", node, f"gpu-{number % 2}")
     search = occupied_nodes.search(crowd, occupied_nodes.gpus(2))
-    found = victim_search.find_best(
-        search, [(one, crowd.people.node_holders(one.name)) for one in _nodes(crowd)]
+    best_victims = victim_search.find_best(
+        search, [(node, crowd.people.node_holders(node.name)) for node in _nodes(crowd)]
     )
-    assert found.victims is not None
-    assert (found.victims.node, found.victims.names, found.is_exhaustive) == (
+    assert best_victims.victims is not None
+    assert (best_victims.victims.node, best_victims.victims.names, best_victims.is_exhaustive) == (
         "node-b",
         ("default/p2",),
         True,
@@ -124,33 +124,35 @@ def test_a_node_is_tried_with_its_own_tenants_and_the_cheapest_node_wins() -> No
 
 
 def test_nodes_that_are_alike_are_tried_once() -> None:
-    crowd = occupied_nodes.of_sizes({f"node-{at}": 2 for at in range(40)})
-    for at in range(40):
-        crowd.run(f"p{at}", f"node-{at}", "gpu-0")
+    crowd = occupied_nodes.of_sizes({f"node-{index}": 2 for index in range(40)})
+    for number in range(40):
+        crowd.run(f"p{number}", f"node-{number}", "gpu-0")
     steps = {}
     for count in (1, 40):
         search = occupied_nodes.search(crowd, occupied_nodes.gpus(2))
         victim_search.find_best(
-            search, [(one, crowd.people.node_holders(one.name)) for one in _nodes(crowd)[:count]]
+            search, [(node, crowd.people.node_holders(node.name)) for node in _nodes(crowd)[:count]]
         )
         steps[count] = search.budget.steps
     assert steps[40] - steps[1] == 39 * 10
 
 
-def test_where_the_steps_end_a_set_that_does_is_told_as_such() -> None:
-    crowd = full(*(f"p{at}" for at in range(8)))
+def test_a_solution_found_at_the_step_limit_is_marked() -> None:
+    crowd = full(*(f"p{index}" for index in range(8)))
     search = occupied_nodes.search(crowd, occupied_nodes.gpus(4), most=60)
-    (found,) = victim_search.victim_sets(search, crowd.view.nodes[A], crowd.people.node_holders(A))
-    assert (len(found.victims), found.is_optimal) == (4, False)
+    (victim_set,) = victim_search.victim_sets(
+        search, crowd.view.nodes[A], crowd.people.node_holders(A)
+    )
+    assert (len(victim_set.victims), victim_set.is_optimal) == (4, False)
 
 
 def test_four_of_eight_alike_are_found_in_few_steps() -> None:
-    crowd = full(*(f"p{at}" for at in range(8)))
+    crowd = full(*(f"p{index}" for index in range(8)))
     search = occupied_nodes.search(crowd, occupied_nodes.gpus(4))
-    found = next(
+    victim_set = next(
         victim_search.victim_sets(search, crowd.view.nodes[A], crowd.people.node_holders(A))
     )
-    assert [one.pod.name for one in found.victims] == ["p0", "p1", "p2", "p3"]
+    assert [victim.pod.name for victim in victim_set.victims] == ["p0", "p1", "p2", "p3"]
     assert search.budget.steps < 300
 
 
@@ -158,7 +160,9 @@ class LowestPriority:
     """Cost of preemption: the highest priority that goes, then how many."""
 
     def cost(self, leaving: Sequence[holders.DeviceHolder]) -> cost.Cost:
-        return max((one.pod.priority for one in leaving), default=-1), len(leaving)
+        return max((device_holder.pod.priority for device_holder in leaving), default=-1), len(
+            leaving
+        )
 
     def signature(self, tenant: holders.DeviceHolder) -> Hashable:
         return tenant.pod.priority
@@ -170,8 +174,13 @@ def test_another_price_chooses_other_pods() -> None:
     crowd.run("p", "node-a", "gpu-2", priority=1)
     crowd.run("q", "node-a", "gpu-3", priority=2)
     search = occupied_nodes.search(crowd, occupied_nodes.gpus(2), price=LowestPriority())
-    found = victim_search.victim_sets(search, crowd.view.nodes[A], crowd.people.node_holders(A))
-    assert [[one.pod.name for one in freed.victims] for freed in found] == [["p", "q"], ["wide"]]
+    victim_sets = victim_search.victim_sets(
+        search, crowd.view.nodes[A], crowd.people.node_holders(A)
+    )
+    assert [[victim.pod.name for victim in freed.victims] for freed in victim_sets] == [
+        ["p", "q"],
+        ["wide"],
+    ]
 
 
 @pytest.mark.parametrize("most", [1, 50])
@@ -179,10 +188,10 @@ def test_without_steps_not_all_is_seen(most: int) -> None:
     crowd = occupied_nodes.of_sizes({"node-a": 1, "node-b": 2})
     crowd.run("p", "node-a", "gpu-0")
     search = occupied_nodes.search(crowd, occupied_nodes.gpus(2), most=most)
-    found = victim_search.find_best(
-        search, [(one, crowd.people.node_holders(one.name)) for one in _nodes(crowd)]
+    best_victims = victim_search.find_best(
+        search, [(node, crowd.people.node_holders(node.name)) for node in _nodes(crowd)]
     )
-    assert found.is_exhaustive is False
+    assert best_victims.is_exhaustive is False
 
 
 def _nodes(crowd: occupied_nodes.Crowd) -> list[nodes.Node]:

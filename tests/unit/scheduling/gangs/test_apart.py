@@ -19,9 +19,10 @@ def members(count: int, **spec: Any) -> list[allocator_types.Workload]:
     spread = topology_spread.parse(spec, labels)
     return [
         replace(
-            one, pod=replace(one.pod, labels=labels, pod_affinity=terms, spread_constraints=spread)
+            workload,
+            pod=replace(workload.pod, labels=labels, pod_affinity=terms, spread_constraints=spread),
         )
-        for one in gangs.alike(count)
+        for workload in gangs.alike(count)
     ]
 
 
@@ -34,10 +35,10 @@ def test_members_that_keep_apart_are_seated_apart() -> None:
     assert sorted(gangs.where(gangs.place(view, members(2, **APART))).values()) == [1, 1]
 
 
-def test_where_there_are_too_few_nodes_to_keep_apart_none_is_seated() -> None:
+def test_with_too_few_nodes_for_anti_affinity_no_member_is_placed() -> None:
     answer = gangs.unseated(gangs.place(gangs.racks([[[4, 4]]]), members(3, **APART)))
-    (found,) = answer.shortages
-    refused = {refusal.node_reason for refusal in found.rejections}
+    (domain_shortage,) = answer.shortages
+    refused = {refusal.node_reason for refusal in domain_shortage.rejections}
     assert refused == {reasons.Reason.NODE_POD_ANTI_AFFINITY}
 
 

@@ -15,7 +15,7 @@ KEY = ids.Key("default/train")
 
 
 def members(*raw: dict[str, Any]) -> tuple[pods.Pod, ...]:
-    return tuple(pods.parse(one) for one in raw)
+    return tuple(pods.parse(entry) for entry in raw)
 
 
 def group(least: int) -> pod_groups.PodGroup:
@@ -23,29 +23,29 @@ def group(least: int) -> pod_groups.PodGroup:
 
 
 def test_pods_are_in_the_gang_whose_label_they_have() -> None:
-    found = gang_index.GangIndex()
+    index = gang_index.GangIndex()
     for pod in members(a_member("a"), a_member("b")):
-        found.set_pod(pod.key, pod)
-    found.set_pod(ids.Key("default/alone"), objects.pod("alone"))
-    assert [one.name for one in found.members(KEY)] == ["a", "b"]
+        index.set_pod(pod.key, pod)
+    index.set_pod(ids.Key("default/alone"), objects.pod("alone"))
+    assert [member.name for member in index.members(KEY)] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
-    "status", [{"phase": "Succeeded"}, {"phase": "Failed"}], ids=lambda one: one["phase"]
+    "status", [{"phase": "Succeeded"}, {"phase": "Failed"}], ids=lambda item: item["phase"]
 )
 def test_a_pod_that_ended_does_not_count(status: dict[str, str]) -> None:
-    found = gang_index.GangIndex()
+    index = gang_index.GangIndex()
     pod = pods.parse({**a_member("a"), "status": status})
-    found.set_pod(pod.key, pod)
-    assert found.members(KEY) == ()
+    index.set_pod(pod.key, pod)
+    assert index.members(KEY) == ()
 
 
 def test_a_pod_that_is_gone_leaves_its_gang() -> None:
-    found = gang_index.GangIndex()
+    index = gang_index.GangIndex()
     (pod,) = members(a_member("a"))
-    found.set_pod(pod.key, pod)
-    found.set_pod(pod.key, None)
-    assert found.members(KEY) == ()
+    index.set_pod(pod.key, pod)
+    index.set_pod(pod.key, None)
+    assert index.members(KEY) == ()
 
 
 @pytest.mark.parametrize("label", names.POD_GROUP_LABELS)
@@ -100,8 +100,8 @@ def test_a_timeout_that_is_none_is_told_with_its_path() -> None:
 
 
 def test_levels_of_topology_are_those_the_pods_name() -> None:
-    said = {names.TOPOLOGY_REQUIRED: "zone", names.TOPOLOGY_PREFERRED: "rack"}
-    gang = gang_index.read_gang(KEY, members(a_member("a", "1", **said)), None)
+    annotations = {names.TOPOLOGY_REQUIRED: "zone", names.TOPOLOGY_PREFERRED: "rack"}
+    gang = gang_index.read_gang(KEY, members(a_member("a", "1", **annotations)), None)
     assert gang is not None
     assert (
         gang.topology_request.levels,

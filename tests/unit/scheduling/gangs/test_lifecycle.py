@@ -28,13 +28,13 @@ def waiting(name: str, **more: Any) -> gang_lifecycle.Member:
     return gang_lifecycle.Member(a_pod(name, **more), (objects.claim(f"{name}-gpu"),))
 
 
-def written(name: str, age_s: float = 5.0, said: str = "", **more: Any) -> gang_lifecycle.Member:
+def written(name: str, age_s: float = 5.0, message: str = "", **more: Any) -> gang_lifecycle.Member:
     """Its devices are written, with the binding condition; `said` is a condition that is set."""
     pod = a_pod(name, **more)
     device = claims.DeviceId(names.DRIVER, "node-a", f"gpu-{name}")
     result = claims.Result("gpu", device, binding=(names.GANG_READY,), failing=(names.GANG_FAILED,))
     node = node_selectors.single_node_selector(ids.NodeName("node-a"))
-    conditions = (device_status.Condition(said, "True", "", "", stamp(2.0)),) if said else ()
+    conditions = (device_status.Condition(message, "True", "", "", stamp(2.0)),) if message else ()
     claim = replace(
         objects.claim(f"{name}-gpu"),
         allocation=claims.Allocation((result,), selector=node, stamped=stamp(age_s)),
@@ -45,16 +45,16 @@ def written(name: str, age_s: float = 5.0, said: str = "", **more: Any) -> gang_
 
 
 def due(
-    *members: gang_lifecycle.Member, wanted: int = 2, exact: bool = True
+    *members: gang_lifecycle.Member, expected: int = 2, exact: bool = True
 ) -> gang_lifecycle.Action:
-    gang = gang_index.Gang(KEY, tuple(one.pod for one in members), wanted, exact)
+    gang = gang_index.Gang(KEY, tuple(member.pod for member in members), expected, exact)
     return gang_lifecycle.next_action(gang, members, NOW)
 
 
 def test_members_that_wait_are_seated_together() -> None:
-    found = due(waiting("a"), waiting("b"))
-    assert isinstance(found, gang_lifecycle.Place)
-    assert [one.pod.name for one in found.members] == ["a", "b"]
+    result = due(waiting("a"), waiting("b"))
+    assert isinstance(result, gang_lifecycle.Place)
+    assert [member.pod.name for member in result.members] == ["a", "b"]
 
 
 def test_members_that_are_written_wait_until_the_scheduler_has_reached_all() -> None:
@@ -67,57 +67,57 @@ def test_members_that_are_written_wait_until_the_scheduler_has_reached_all() -> 
 
 def test_a_member_that_ran_before_needs_no_nomination() -> None:
     node = ids.NodeName("node-a")
-    found = due(written("a", node=node), written("b", nominated=node))
-    assert isinstance(found, gang_lifecycle.Ready)
-    assert [one.pod.name for one in found.members] == ["b"]
+    result = due(written("a", node=node), written("b", nominated=node))
+    assert isinstance(result, gang_lifecycle.Ready)
+    assert [member.pod.name for member in result.members] == ["b"]
 
 
-def test_what_is_ready_is_given_until_its_timeout() -> None:
-    found = due(written("a", said=names.GANG_READY), written("b", said=names.GANG_READY))
-    assert found == gang_lifecycle.Recheck(gang_index.TIMEOUT_S - 5.0)
+def test_a_ready_gang_waits_until_its_timeout() -> None:
+    result = due(written("a", message=names.GANG_READY), written("b", message=names.GANG_READY))
+    assert result == gang_lifecycle.Recheck(gang_index.TIMEOUT_S - 5.0)
 
 
 def test_past_the_timeout_it_is_given_up_and_what_started_with_it_is_told() -> None:
     node = ids.NodeName("node-a")
-    found = due(written("a", gang_index.TIMEOUT_S, node=node), written("b", gang_index.TIMEOUT_S))
-    assert isinstance(found, gang_lifecycle.Fail)
-    assert [one.pod.name for one in found.members] == ["b"]
-    assert [one.pod.name for one in found.started] == ["a"]
+    result = due(written("a", gang_index.TIMEOUT_S, node=node), written("b", gang_index.TIMEOUT_S))
+    assert isinstance(result, gang_lifecycle.Fail)
+    assert [member.pod.name for member in result.members] == ["b"]
+    assert [member.pod.name for member in result.started] == ["a"]
 
 
-def test_what_ran_long_before_a_new_member_is_left_alone() -> None:
+def test_long_running_members_are_left_alone_when_a_new_one_fails() -> None:
     node = ids.NodeName("node-a")
-    found = due(written("a", 9000.0, node=node), written("b", gang_index.TIMEOUT_S))
-    assert isinstance(found, gang_lifecycle.Fail)
-    assert found.started == ()
+    result = due(written("a", 9000.0, node=node), written("b", gang_index.TIMEOUT_S))
+    assert isinstance(result, gang_lifecycle.Fail)
+    assert result.started == ()
 
 
 def test_devices_are_freed_only_when_the_scheduler_has_heard() -> None:
-    found = due(written("a", said=names.GANG_FAILED), written("b", said=names.GANG_FAILED))
-    assert found == gang_lifecycle.Recheck(gang_lifecycle.OBSERVED_AFTER_S - 2.0)
+    result = due(written("a", message=names.GANG_FAILED), written("b", message=names.GANG_FAILED))
+    assert result == gang_lifecycle.Recheck(gang_lifecycle.OBSERVED_AFTER_S - 2.0)
 
 
 def test_a_gang_that_lost_a_member_before_it_started_is_given_up() -> None:
-    found = due(written("a"))
-    assert isinstance(found, gang_lifecycle.Fail)
-    assert found.reason == "waits for 1 more of its 2 pods"
+    result = due(written("a"))
+    assert isinstance(result, gang_lifecycle.Fail)
+    assert result.reason == "waits for 1 more of its 2 pods"
 
 
 def test_a_member_that_is_done_before_another_is_bound_stops_nobody() -> None:
     """All could be bound: a short one may be over before kube-scheduler has bound the last."""
-    left = written("a", said=names.GANG_READY)
+    left = written("a", message=names.GANG_READY)
     assert isinstance(due(left), gang_lifecycle.Recheck)
-    late = written("a", age_s=gang_index.TIMEOUT_S + 1, said=names.GANG_READY)
+    late = written("a", age_s=gang_index.TIMEOUT_S + 1, message=names.GANG_READY)
     assert isinstance(due(late), gang_lifecycle.Fail)
 
 
-def test_of_a_gang_that_needs_fewer_those_written_start_before_the_rest_is_placed() -> None:
+def test_members_with_written_claims_start_before_the_rest_when_fewer_suffice() -> None:
     node = ids.NodeName("node-a")
-    found = due(
+    result = due(
         written("a", nominated=node),
         written("b", nominated=node),
         waiting("c"),
-        wanted=2,
+        expected=2,
         exact=False,
     )
-    assert isinstance(found, gang_lifecycle.Ready)
+    assert isinstance(result, gang_lifecycle.Ready)

@@ -18,15 +18,15 @@ def taken(
 ) -> tuple[overlay.DecisionOverlay, snapshot.InFlight]:
     """A layer on which a workload has what the allocator gives it."""
     placement = allocation.placed(dra_allocator.allocate(view, workload, snapshots.DECIDING))
-    made = allocation_result.build_allocations(view, workload, placement, "")
-    decision = snapshot.InFlight(workload.pod, placement.node, made)
+    allocations = allocation_result.build_allocations(view, workload, placement, "")
+    decision = snapshot.InFlight(workload.pod, placement.node, allocations)
     layer = overlay.DecisionOverlay(view)
     layer.apply(decision)
     return layer, decision
 
 
 def test_a_decision_counts_as_one_in_flight_does() -> None:
-    parts = [objects.drawing(f"part-{at}", "gpu-0", slots="2") for at in range(2)]
+    parts = [objects.drawing(f"part-{index}", "gpu-0", slots="2") for index in range(2)]
     view = snapshots.view(
         *objects.counting({"gpu-0": {"slots": "4"}}, parts),
         taken=[snapshots.holding("there", "node-a", "part-0")],
@@ -39,7 +39,7 @@ def test_a_decision_counts_as_one_in_flight_does() -> None:
     assert drawing.shown(view) == shown
 
 
-def test_what_is_taken_back_was_never_there() -> None:
+def test_a_rolled_back_placement_leaves_no_trace() -> None:
     view = gangs.racks([[[2]]], snapshots.holding("there", "node-0-0-0", "gpu-0"))
     layer, _ = taken(view, gangs.member("one"))
     layer.undo(1)
@@ -69,10 +69,10 @@ def test_administrative_access_holds_nothing(*, admin: bool) -> None:
     assert layer.usage[A].pod_count == 1
 
 
-def test_who_sits_on_trial_is_among_the_pods_of_the_node() -> None:
+def test_tentative_members_count_among_the_nodes_pods() -> None:
     view = gangs.racks([[[2]]])
-    there = objects.pod("there", nodeName="node-0-0-0")
-    view.set_pod(there.key, there)
+    pod = objects.pod("there", nodeName="node-0-0-0")
+    view.set_pod(pod.key, pod)
     layer, decision = taken(view, gangs.member("one"))
     assert [*layer.pods_on(decision.node)] == ["default/there", "default/one"]
     assert [*view.pods_on(decision.node)] == ["default/there"]

@@ -14,21 +14,23 @@ TWO_RACKS = [[[4, 4], [4, 4]]]
 
 def test_all_members_get_places_in_the_order_given() -> None:
     answer = gangs.seated(gangs.place(gangs.racks([[[2, 2]]]), gangs.alike(4)))
-    assert [one.workload.pod.name for one in answer.members] == [
-        f"worker-{at:03}" for at in range(4)
+    assert [member.workload.pod.name for member in answer.members] == [
+        f"worker-{index:03}" for index in range(4)
     ]
-    assert len({pick.device for one in answer.placements for pick in one.assignments}) == 4
+    assert (
+        len({pick.device for placement in answer.placements for pick in placement.assignments}) == 4
+    )
 
 
 def test_a_gang_of_none_has_its_places() -> None:
     assert gangs.seated(gangs.place(gangs.racks(TWO_RACKS), [])).members == ()
 
 
-def test_where_one_finds_no_place_none_has_one() -> None:
+def test_a_gang_is_placed_all_or_nothing() -> None:
     answer = gangs.unseated(gangs.place(gangs.racks([[[2, 2]]]), gangs.alike(5)))
-    (found,) = answer.shortages
-    assert (found.fits, answer.requested) == (4, 5)
-    (refusal,) = found.rejections
+    (domain_shortage,) = answer.shortages
+    assert (domain_shortage.fits, answer.requested) == (4, 5)
+    (refusal,) = domain_shortage.rejections
     assert dict(refusal.device_reasons) == {reasons.Reason.DEVICE_TAKEN: 2}
 
 
@@ -36,7 +38,7 @@ def test_a_required_level_is_never_left() -> None:
     view = gangs.racks(TWO_RACKS)
     assert len(gangs.domains(view, gangs.place(view, gangs.alike(8), gangs.RACK), 2)) == 1
     answer = gangs.unseated(gangs.place(view, gangs.alike(9), gangs.RACK))
-    assert [(one.domain, one.fits) for one in answer.shortages] == [
+    assert [(shortage.domain, shortage.fits) for shortage in answer.shortages] == [
         (("b0", "r0"), 8),
         (("b0", "r1"), 8),
     ]
@@ -59,7 +61,7 @@ def test_the_finest_level_comes_before_fewer_nodes() -> None:
     }
 
 
-def test_of_domains_that_do_the_fewest_nodes_win_then_the_least_room() -> None:
+def test_the_domain_with_fewest_nodes_then_least_capacity_wins() -> None:
     view = gangs.racks([[[2, 2], [8], [4]]])
     assert gangs.where(gangs.place(view, gangs.alike(4), gangs.RACK)) == {"node-0-2-0": 4}
 
@@ -80,16 +82,16 @@ def test_racks_of_one_name_in_two_blocks_are_two_racks() -> None:
 
 
 def test_a_node_without_a_required_label_is_left_out_and_counted() -> None:
-    there = [gangs.node("node-a", "b0", "r0"), gangs.node("node-b", None, "r0")]
-    view = gangs.world({"node-a": 2, "node-b": 2}, there)
+    nodes = [gangs.node("node-a", "b0", "r0"), gangs.node("node-b", None, "r0")]
+    view = gangs.world({"node-a": 2, "node-b": 2}, nodes)
     answer = gangs.unseated(gangs.place(view, gangs.alike(4), gangs.RACK))
     assert answer.unlabelled == ("node-b",)
 
 
 def test_a_node_without_a_preferred_label_is_near_nobody() -> None:
-    there = [gangs.node(name) for name in ("node-a", "node-b")]
-    there += [gangs.node(name, "b0", "r0") for name in ("node-c", "node-d")]
-    view = gangs.world({f"node-{one}": 2 for one in "abcd"}, there)
+    nodes = [gangs.node(name) for name in ("node-a", "node-b")]
+    nodes += [gangs.node(name, "b0", "r0") for name in ("node-c", "node-d")]
+    view = gangs.world({f"node-{name}": 2 for name in "abcd"}, nodes)
     answer = gangs.place(view, gangs.alike(4), preferred=gangs.RACK)
     assert gangs.where(answer) == {"node-c": 2, "node-d": 2}
 
@@ -104,13 +106,17 @@ def test_a_leader_that_differs_sits_with_its_workers(gpus: int) -> None:
 
 
 def test_a_leader_without_gpus_may_sit_on_a_node_without_any() -> None:
-    there = [gangs.node("node-a", "b0", "r0", cpu="2"), gangs.node("node-z", "b0", "r0")]
-    view = gangs.world({"node-a": 2}, there)
+    nodes = [gangs.node("node-a", "b0", "r0", cpu="2"), gangs.node("node-z", "b0", "r0")]
+    view = gangs.world({"node-a": 2}, nodes)
     answer = gangs.place(view, [gangs.member("leader", 0, "4"), *gangs.alike(2)], gangs.RACK)
-    assert [one.node for one in gangs.seated(answer).placements] == ["node-z", "node-a", "node-a"]
+    assert [placement.node for placement in gangs.seated(answer).placements] == [
+        "node-z",
+        "node-a",
+        "node-a",
+    ]
 
 
-def test_who_has_least_to_choose_from_sits_down_first() -> None:
+def test_the_most_constrained_member_is_placed_first() -> None:
     view = gangs.racks([[[2, 2]]])
     only = {"kubernetes.io/hostname": "node-0-0-0"}
     gang = [*gangs.alike(2), gangs.member("bound", 2, nodeSelector=only)]
@@ -127,7 +133,8 @@ def test_cpus_limit_how_many_a_node_takes() -> None:
 def test_nodes_to_be_avoided_are_avoided() -> None:
     view = gangs.racks([[[2, 4]]])
     gang = [
-        replace(one, avoided_nodes={ids.NodeName("node-0-0-0"): "left"}) for one in gangs.alike(2)
+        replace(workload, avoided_nodes={ids.NodeName("node-0-0-0"): "left"})
+        for workload in gangs.alike(2)
     ]
     assert gangs.where(gangs.place(view, gang)) == {"node-0-0-1": 2}
 
@@ -138,11 +145,11 @@ def test_a_claim_of_two_members_is_given_once_and_both_sit_where_it_is() -> None
     gang = [first, replace(first, pod=replace(first.pod, name="two", uid=ids.PodUid("two")))]
     answer = gangs.seated(gangs.place(view, gang))
     assert gangs.where(answer) == {"node-0-0-0": 2}
-    given = [
-        allocation_result.build_allocations(view, one.workload, one.placement, "")
-        for one in answer.members
+    allocations = [
+        allocation_result.build_allocations(view, member.workload, member.placement, "")
+        for member in answer.members
     ]
-    assert [len(one) for one in given] == [1, 0]
+    assert [len(allocation) for allocation in allocations] == [1, 0]
 
 
 def test_devices_that_several_nodes_reach_are_given_once() -> None:
@@ -155,8 +162,8 @@ def test_devices_that_several_nodes_reach_are_given_once() -> None:
 
 
 def test_devices_that_a_leader_took_from_afar_are_not_counted_for_its_workers() -> None:
-    there = [gangs.node(name) for name in ("node-a", "node-c", "node-z")]
-    view = snapshots.view(objects.a_far_slice(2), objects.a_slice("node-z", 2), more_nodes=there)
+    nodes = [gangs.node(name) for name in ("node-a", "node-c", "node-z")]
+    view = snapshots.view(objects.a_far_slice(2), objects.a_slice("node-z", 2), more_nodes=nodes)
     only = {"kubernetes.io/hostname": "node-a"}
     gang = [gangs.member("leader", 2, nodeSelector=only), *gangs.alike(2)]
     assert gangs.where(gangs.place(view, gang)) == {"node-a": 1, "node-z": 2}
@@ -164,8 +171,8 @@ def test_devices_that_a_leader_took_from_afar_are_not_counted_for_its_workers() 
 
 def test_a_class_that_is_missing_is_said_of_the_whole_gang() -> None:
     missing = objects.claim("claim", objects.a_request(deviceClassName="none"))
-    found = replace(gangs.member("one"), open_claims=(missing,))
-    answer = gangs.unseated(gangs.place(gangs.racks(TWO_RACKS), [found]))
+    workload = replace(gangs.member("one"), open_claims=(missing,))
+    answer = gangs.unseated(gangs.place(gangs.racks(TWO_RACKS), [workload]))
     assert answer.blocker is not None
     assert "ClassMissing" in gang_messages.gang_unschedulable(answer, topology.Topology())
 

@@ -1,7 +1,4 @@
-"""Tests of what is due for a pod or claim: the hold and its clearing (D5).
-
-Told second by second.
-"""
+"""Tests of the due actions for a pod or claim: the hold and its clearing (D5), by the second."""
 
 from typing import Any
 
@@ -29,9 +26,9 @@ def reserved_by(name: str, *entries: claims.Consumer) -> claims.Claim:
 
 
 def due(
-    pod: pods.Pod, placed: actions.WrittenPod | None, now: float, *found: claims.Claim
+    pod: pods.Pod, placed: actions.WrittenPod | None, now: float, *results: claims.Claim
 ) -> actions.Action:
-    return actions.pod_action(pod, found or (held_by(pod),), placed, now, PATIENCE)
+    return actions.pod_action(pod, results or (held_by(pod),), placed, now, PATIENCE)
 
 
 def test_an_open_claim_is_decided_and_a_settled_one_comes_along() -> None:
@@ -54,7 +51,7 @@ def test_nothing_is_due_for_a_pod_that_is_bound_leaving_finished_or_gated() -> N
 
 
 def gated(*gates: str, **spec: Any) -> pods.Pod:
-    return objects.pod(schedulingGates=[{"name": one} for one in gates], **spec)
+    return objects.pod(schedulingGates=[{"name": gate} for gate in gates], **spec)
 
 
 def test_a_pod_under_our_gate_is_decided_for_and_then_ungated() -> None:
@@ -68,8 +65,8 @@ def test_a_pod_under_our_gate_is_decided_for_and_then_ungated() -> None:
 
 def test_under_anothers_gate_our_own_stays_and_nothing_is_decided() -> None:
     pod = gated(names.ALLOCATION_GATE, "kueue.x-k8s.io/admission")
-    for found in (objects.claim(), held_by(pod)):
-        assert due(pod, None, 0, found) == actions.Nothing()
+    for claim in (objects.claim(), held_by(pod)):
+        assert due(pod, None, 0, claim) == actions.Nothing()
     assert actions.pod_action(pod, (), None, 0, PATIENCE) == actions.Nothing()
 
 
@@ -208,9 +205,10 @@ def test_an_allocation_is_of_the_moment_of_the_last_claim_with_the_pods_hold() -
     entry = [claims.render_consumer(allocation_hold.pod_hold(pod))]
     early, late = (
         objects.claim(
-            name, status=objects.allocated("node-a", "gpu", reserved=entry, allocationTimestamp=at)
+            name,
+            status=objects.allocated("node-a", "gpu", reserved=entry, allocationTimestamp=time),
         )
-        for name, at in (("one", "2026-11-21T09:00:01Z"), ("two", "2026-11-21T09:00:02Z"))
+        for name, time in (("one", "2026-11-21T09:00:01Z"), ("two", "2026-11-21T09:00:02Z"))
     )
     assert actions.last_allocated(pod, (early, late, foreign)) == "2026-11-21T09:00:02Z"
     assert actions.last_allocated(pod, (objects.claim(),)) == ""
@@ -241,9 +239,9 @@ def test_nothing_is_taken_back_while_room_is_being_made_on_our_node() -> None:
 
 
 def claim_due(
-    claim: claims.Claim, *found: pods.Pod, since: float | None = None, now: float = 0.0
+    claim: claims.Claim, *results: pods.Pod, since: float | None = None, now: float = 0.0
 ) -> actions.ClaimAction:
-    return actions.claim_action(claim, {pod.key: pod for pod in found}.get, since, now, PATIENCE)
+    return actions.claim_action(claim, {pod.key: pod for pod in results}.get, since, now, PATIENCE)
 
 
 def test_a_hold_stays_while_its_pod_waits_to_be_bound() -> None:

@@ -24,13 +24,13 @@ def a_claim(
     """A claim of the pod `pod`, on node-a, of which this is said."""
     entry = {"resource": "pods", "name": "pod", "uid": objects.uid_of("pod")}
     status = objects.allocated("node-a", "gpu-0", reserved=[entry])
-    said = [
+    statement = [
         {"type": kind, "status": is_so, "reason": reason, "lastTransitionTime": since,
          "message": "in words"}
         for kind, is_so, reason in conditions
     ]  # fmt: skip
     device = {"driver": driver, "pool": "node-a", "device": "gpu-0"}
-    return objects.claim(status={**status, "devices": [{**device, "conditions": said}]})
+    return objects.claim(status={**status, "devices": [{**device, "conditions": statement}]})
 
 
 def a_pod(
@@ -56,9 +56,9 @@ def test_the_kubelet_is_asked_again_once_a_refusal_is_cleared() -> None:
 
 
 def test_it_is_asked_once_a_clearing() -> None:
-    asked = a_pod(annotations={names.PREPARE_AGAIN: SINCE})
-    assert due(a_claim(CLEARED), asked) == ()
-    (again,) = due(a_claim(CLEARED, since="2026-11-21T09:09:30Z"), asked)
+    pod = a_pod(annotations={names.PREPARE_AGAIN: SINCE})
+    assert due(a_claim(CLEARED), pod) == ()
+    (again,) = due(a_claim(CLEARED, since="2026-11-21T09:09:30Z"), pod)
     assert isinstance(again, claim_remediation.RetryPrepare)
 
 
@@ -83,7 +83,7 @@ def test_a_pod_that_does_not_wait_there_is_left_alone(pod: pods.Pod) -> None:
 def test_while_one_device_is_refused_another_that_is_cleared_asks_nothing() -> None:
     raw = objects.allocated("node-a", "gpu-0", "gpu-1")
     entry = {"resource": "pods", "name": "pod", "uid": objects.uid_of("pod")}
-    said = [
+    statement = [
         {"driver": names.DRIVER, "pool": "node-a", "device": device, "conditions": [
             {"type": "Ready", "status": status, "reason": reason, "lastTransitionTime": SINCE}
         ]}
@@ -91,7 +91,7 @@ def test_while_one_device_is_refused_another_that_is_cleared_asks_nothing() -> N
             ("gpu-0", "Unknown", "RefusalCleared"), ("gpu-1", "False", "DeviceOverlap")
         )
     ]  # fmt: skip
-    claim = objects.claim(status={**raw, "reservedFor": [entry], "devices": said})
+    claim = objects.claim(status={**raw, "reservedFor": [entry], "devices": statement})
     assert due(claim, a_pod()) == ()
 
 
@@ -122,7 +122,7 @@ def test_a_stalled_condition_that_was_left_behind_evicts_nobody() -> None:
     assert due(left, a_pod()) == ()
 
 
-def test_what_another_driver_says_is_nothing_to_us() -> None:
+def test_conditions_of_another_driver_are_ignored() -> None:
     claim = a_claim(*NEVER, driver="nic.example.com")
     assert due(claim, a_pod()) == ()
 

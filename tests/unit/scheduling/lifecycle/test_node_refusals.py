@@ -78,7 +78,7 @@ def test_the_next_end_is_the_first_moment_that_may_change_the_answer() -> None:
     assert memory.next_retry(replica("a"), 6.0) == node_refusals.UNCHANGED_S
 
 
-def test_what_ended_long_ago_is_forgotten() -> None:
+def test_old_refusals_are_forgotten() -> None:
     memory, states = node_refusals.NodeRefusals(), States()
     memory.record(replica("a"), NODE, WORDS, states, 0.0)
     late = 3 * node_refusals.MAX_S

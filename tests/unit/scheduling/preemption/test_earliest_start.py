@@ -15,15 +15,15 @@ HOUR = dt.timedelta(hours=1)
 def kept(
     scene: preemptions.Scene, *members: allocator_types.Workload, most: int = occupied_nodes.ENOUGH
 ) -> earliest_start.PlannedStart | None:
-    people = [one for unit in scene.book.all_victims(scene.view).values() for one in unit.pods]
+    people = [pod for unit in scene.book.all_victims(scene.view).values() for pod in unit.pods]
     return earliest_start.find_earliest_start(
         scene.ask(*members), people, NOW, step_budget.StepBudget(most)
     )
 
 
-def starts(found: earliest_start.PlannedStart | None) -> dt.datetime | None:
-    assert found is not None
-    return found.start
+def starts(planned_start: earliest_start.PlannedStart | None) -> dt.datetime | None:
+    assert planned_start is not None
+    return planned_start.start
 
 
 def full() -> preemptions.Scene:
@@ -35,17 +35,17 @@ def full() -> preemptions.Scene:
     return scene
 
 
-def test_what_fits_starts_now() -> None:
+def test_a_fitting_workload_starts_now() -> None:
     scene = preemptions.of_sizes(a=1)
     assert starts(kept(scene, occupied_nodes.gpus())) == NOW
 
 
 def test_a_pod_starts_where_enough_ends_first() -> None:
     scene = full()
-    one, two = kept(scene, occupied_nodes.gpus()), kept(scene, occupied_nodes.gpus(2))
-    assert one is not None
+    planned_start, two = kept(scene, occupied_nodes.gpus()), kept(scene, occupied_nodes.gpus(2))
+    assert planned_start is not None
     assert two is not None
-    assert (one.start, [*one.assignments]) == (NOW + HOUR, ["node-b"])
+    assert (planned_start.start, [*planned_start.assignments]) == (NOW + HOUR, ["node-b"])
     assert (two.start, [*two.assignments]) == (NOW + 3 * HOUR, ["node-a"])
     assert [pick.device.device for pick in two.assignments[two.members[0].placement.node]] == [
         "gpu-0",
@@ -59,7 +59,7 @@ def test_a_gang_starts_when_all_of_it_can() -> None:
     assert kept(full(), *gangs.alike(5)) is None
 
 
-def test_who_runs_longer_than_declared_ends_now_and_who_did_not_start_starts_now() -> None:
+def test_overrunning_pods_end_now_and_pending_ones_start_now() -> None:
     scene = preemptions.of_sizes(a=1)
     pod = scene.work("p", "node-a", "gpu-0", max_runtime_s=60.0)
     assert earliest_start.latest_end(pod, NOW) == NOW
@@ -68,23 +68,23 @@ def test_who_runs_longer_than_declared_ends_now_and_who_did_not_start_starts_now
     assert earliest_start.latest_end(replace(pod, max_runtime_s=None, deleting=True), NOW) == NOW
 
 
-def test_where_ends_are_unknown_few_are_waited_for_and_no_time_is_told() -> None:
+def test_with_unknown_ends_the_fewest_pods_are_awaited_without_a_start_time() -> None:
     scene = preemptions.of_sizes(a=2, b=2)
     scene.work("known", "node-a", "gpu-0", max_runtime_s=7200.0)
     scene.work("p", "node-a", "gpu-1", ran=10)
     scene.work("q", "node-b", "gpu-0", ran=30)
     scene.work("r", "node-b", "gpu-1", ran=20)
-    found = kept(scene, occupied_nodes.gpus(2))
-    assert found is not None
-    assert found.start is None
-    assert found.waits_for == ("default/p",)
-    assert [*found.assignments] == ["node-a"]
+    planned_start = kept(scene, occupied_nodes.gpus(2))
+    assert planned_start is not None
+    assert planned_start.start is None
+    assert planned_start.waits_for == ("default/p",)
+    assert [*planned_start.assignments] == ["node-a"]
     gang = kept(scene, *gangs.alike(2))
     assert gang is not None
     assert gang.waits_for == ("default/q",)
 
 
-def test_what_fits_at_no_time_is_kept_nothing() -> None:
+def test_a_workload_that_never_fits_gets_no_reservation() -> None:
     assert kept(full(), occupied_nodes.gpus(3)) is None
 
 

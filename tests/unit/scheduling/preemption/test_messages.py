@@ -5,16 +5,16 @@ from tests.support.builders import gangs
 from tests.support.scenarios import occupied_nodes, preemptions
 
 
-def planned(found: preemption_types.Plan | preemption_types.NoPlan) -> preemption_types.Plan:
-    assert isinstance(found, preemption_types.Plan)
-    return found
+def planned(result: preemption_types.Plan | preemption_types.NoPlan) -> preemption_types.Plan:
+    assert isinstance(result, preemption_types.Plan)
+    return result
 
 
-def test_who_waits_is_told_who_goes_and_what_is_lost() -> None:
+def test_the_preemptor_is_told_the_victims_and_the_lost_work() -> None:
     scene = preemptions.of_sizes(a=2)
     scene.leaves = {"batch": preemption_policy.QueueState("batch", reclaim="Any", surplus=4000)}
-    for at, name in enumerate("pq"):
-        scene.work(name, "node-a", f"gpu-{at}", ran=2700, labels={"queue": "batch"})
+    for index, name in enumerate("pq"):
+        scene.work(name, "node-a", f"gpu-{index}", ran=2700, labels={"queue": "batch"})
     right = scene.right(0, "vision", is_within_fair_share=True)
     plan = planned(scene.plan(occupied_nodes.gpus(2), right=right))
     assert preemption_messages.preemptor_message(plan, right) == (
@@ -41,8 +41,8 @@ def test_without_queues_the_priority_is_told() -> None:
 
 def test_a_message_names_all_nodes_of_an_evicted_gang_and_its_first_pods() -> None:
     scene = preemptions.of_sizes(a=3, b=3)
-    for at in range(6):
-        scene.work(f"g-{at}", f"node-{'ab'[at // 3]}", f"gpu-{at % 3}", gang="g")
+    for index in range(6):
+        scene.work(f"g-{index}", f"node-{'ab'[index // 3]}", f"gpu-{index % 3}", gang="g")
     right = scene.right(1)
     plan = planned(scene.plan(*gangs.alike(2, 3), right=right))
     assert preemption_messages.preemptor_message(plan, right) == (
@@ -59,8 +59,8 @@ def test_why_nobody_goes() -> None:
     scene = preemptions.of_sizes(a=2)
     scene.work("p", "node-a", "gpu-0", priority=10)
     scene.work("q", "node-a", "gpu-1", owner=None)
-    found = preemptions.none(scene.plan(occupied_nodes.gpus()))
-    assert preemption_messages.no_plan_message(found) == (
+    no_plan = preemptions.none(scene.plan(occupied_nodes.gpus()))
+    assert preemption_messages.no_plan_message(no_plan) == (
         "Evicting all who may go would not make room for it: of 2 pods and gangs "
         "1 NotMadeAgain, 1 PriorityNotLower"
     )

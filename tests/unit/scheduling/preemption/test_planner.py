@@ -12,23 +12,23 @@ from tests.support.builders import gangs, objects
 from tests.support.scenarios import occupied_nodes, preemptions
 
 
-def test_what_fits_needs_nobody_to_go() -> None:
+def test_a_fitting_workload_needs_no_victim() -> None:
     scene = preemptions.of_sizes(a=2)
     scene.work("p", "node-a", "gpu-0")
-    found = scene.plan(occupied_nodes.gpus())
-    assert preemptions.leaving(found) == []
-    assert preemptions.where(found) == ["node-a"]
+    plan = scene.plan(occupied_nodes.gpus())
+    assert preemptions.leaving(plan) == []
+    assert preemptions.where(plan) == ["node-a"]
 
 
-def test_who_ran_least_goes_wherever_it_is() -> None:
+def test_the_victim_with_the_least_run_time_is_chosen() -> None:
     scene = preemptions.of_sizes(a=1, b=1, c=1)
     for name, ran in (("a", 300), ("b", 100), ("c", 200)):
         scene.work(name, f"node-{name}", "gpu-0", ran=ran)
-    found = scene.plan(occupied_nodes.gpus())
-    assert preemptions.leaving(found) == ["b"]
-    assert preemptions.where(found) == ["node-b"]
-    assert isinstance(found, preemption_types.Plan)
-    assert (found.lost_s, found.is_optimal) == (100.0, True)
+    plan = scene.plan(occupied_nodes.gpus())
+    assert preemptions.leaving(plan) == ["b"]
+    assert preemptions.where(plan) == ["node-b"]
+    assert isinstance(plan, preemption_types.Plan)
+    assert (plan.lost_s, plan.is_optimal) == (100.0, True)
 
 
 def test_two_that_lose_less_go_rather_than_one() -> None:
@@ -39,7 +39,7 @@ def test_two_that_lose_less_go_rather_than_one() -> None:
     assert preemptions.leaving(scene.plan(occupied_nodes.gpus(2))) == ["p", "q"]
 
 
-def test_of_as_little_lost_fewer_pods_go_then_the_first_by_name() -> None:
+def test_equal_losses_prefer_fewer_victims_then_the_first_by_name() -> None:
     scene = preemptions.of_sizes(a=2, b=2)
     scene.work("p", "node-a", "gpu-0", ran=50)
     scene.work("q", "node-a", "gpu-1", ran=50)
@@ -58,14 +58,14 @@ def test_a_gang_goes_as_a_whole_and_costs_all_of_itself() -> None:
     assert preemptions.leaving(scene.plan(occupied_nodes.gpus())) == ["g-0", "g-1"]
 
 
-def test_of_a_gang_on_several_nodes_a_waiting_gang_has_them_all() -> None:
+def test_a_gang_gets_all_nodes_of_an_evicted_gang() -> None:
     scene = preemptions.of_sizes(a=1, b=1, c=1)
     scene.work("g-0", "node-a", "gpu-0", ran=60, gang="g")
     scene.work("g-1", "node-b", "gpu-0", ran=60, gang="g")
     scene.work("p", "node-c", "gpu-0", ran=100)
-    found = scene.plan(*gangs.alike(2))
-    assert preemptions.leaving(found) == ["g-0", "g-1"]
-    assert sorted(preemptions.where(found)) == ["node-a", "node-b"]
+    plan = scene.plan(*gangs.alike(2))
+    assert preemptions.leaving(plan) == ["g-0", "g-1"]
+    assert sorted(preemptions.where(plan)) == ["node-a", "node-b"]
 
 
 def test_a_waiting_gang_gets_all_or_nobody_goes() -> None:
@@ -88,12 +88,14 @@ def test_a_gang_is_made_room_for_where_it_has_to_be() -> None:
         scene.node(name, objects.a_slice(name, 1))
         node = gangs.node(name, "b", rack)
         scene.view.set_node(node.name, node)
-    for at, ran in enumerate((10, 90, 40, 50)):
-        scene.work(f"p-{at}", f"node-{at}", "gpu-0", ran=ran)
+    for index, ran in enumerate((10, 90, 40, 50)):
+        scene.work(f"p-{index}", f"node-{index}", "gpu-0", ran=ran)
     near = topology.Topology(gangs.LEVELS, required=gangs.RACK)
-    ask = preemption_types.PreemptionRequest(scene.view, gangs.alike(2), snapshots.DECIDING, near)
-    found = planning.make_plan(ask, scene.right(), scene.book)
-    assert preemptions.leaving(found) == ["p-2", "p-3"]
+    answer = preemption_types.PreemptionRequest(
+        scene.view, gangs.alike(2), snapshots.DECIDING, near
+    )
+    plan = planning.make_plan(answer, scene.right(), scene.book)
+    assert preemptions.leaving(plan) == ["p-2", "p-3"]
 
 
 def test_no_more_than_a_disruption_budget_allows_go() -> None:
@@ -118,12 +120,12 @@ def test_why_there_is_none_is_told_in_counts() -> None:
     scene.work("p", "node-a", "gpu-0", priority=10)
     scene.work("q", "node-a", "gpu-1", owner=None)
     scene.work("r", "node-a", "gpu-2", owner=None)
-    found = preemptions.none(scene.plan(occupied_nodes.gpus()))
-    assert (found.reason, found.victim_count) == (preemption_types.NoPlanReason.NOT_HELPFUL, 3)
-    assert found.ineligible == {Reason.NOT_MADE_AGAIN: 2, Reason.PRIORITY_NOT_LOWER: 1}
+    no_plan = preemptions.none(scene.plan(occupied_nodes.gpus()))
+    assert (no_plan.reason, no_plan.victim_count) == (preemption_types.NoPlanReason.NOT_HELPFUL, 3)
+    assert no_plan.ineligible == {Reason.NOT_MADE_AGAIN: 2, Reason.PRIORITY_NOT_LOWER: 1}
 
 
-def test_who_never_preempts_makes_nobody_go() -> None:
+def test_a_non_preempting_pod_has_no_victims() -> None:
     scene = preemptions.of_sizes(a=1)
     scene.work("p", "node-a", "gpu-0")
     right = scene.right(preempts=False)
@@ -146,10 +148,10 @@ def test_a_share_goes_for_a_whole_gpu_with_all_that_are_on_it() -> None:
     scene.node("node-a", *published)
     scene.work("p", "node-a", objects.a_share("gpu-0-mps", 1, memory="20Gi"), ran=100)
     scene.work("q", "node-a", objects.a_share("gpu-0-mps", 2, memory="40Gi"), ran=100)
-    found = scene.plan(occupied_nodes.gpus())
-    assert preemptions.leaving(found) == ["p", "q"]
-    assert isinstance(found, preemption_types.Plan)
-    assert found.lost_s == 75.0
+    plan = scene.plan(occupied_nodes.gpus())
+    assert preemptions.leaving(plan) == ["p", "q"]
+    assert isinstance(plan, preemption_types.Plan)
+    assert plan.lost_s == 75.0
 
 
 def test_a_node_that_is_to_be_avoided_is() -> None:
@@ -157,8 +159,8 @@ def test_a_node_that_is_to_be_avoided_is() -> None:
     scene.work("p", "node-a", "gpu-0", ran=10)
     scene.work("q", "node-b", "gpu-0", ran=20)
     node = scene.view.nodes[ids.NodeName("node-a")].name
-    asked = replace(occupied_nodes.gpus(), avoided_nodes={node: "refused there"})
-    assert preemptions.leaving(scene.plan(asked)) == ["q"]
+    workload = replace(occupied_nodes.gpus(), avoided_nodes={node: "refused there"})
+    assert preemptions.leaving(scene.plan(workload)) == ["q"]
 
 
 def test_when_the_steps_end_that_is_told() -> None:

@@ -81,7 +81,7 @@ def test_a_queue_that_is_not_preemptible_keeps_its_pods() -> None:
     assert barred(scene, scene.right(1, "batch")) is Reason.QUEUE_NOT_PREEMPTIBLE
 
 
-def test_nobody_goes_before_the_minimum_run_time_of_its_queue() -> None:
+def test_no_pod_is_a_victim_before_its_queues_minimum_run_time() -> None:
     scene = one(labels={"queue": "batch"}, ran=599)
     scene.leaves = {"batch": preemption_policy.QueueState("batch", min_run_s=600)}
     right = scene.right(1, "batch")
@@ -91,19 +91,19 @@ def test_nobody_goes_before_the_minimum_run_time_of_its_queue() -> None:
     assert barred(scene, scene.right(1, "batch")) is None
 
 
-def test_who_did_not_start_yet_did_not_run_whenever_it_was_made() -> None:
+def test_a_pod_that_has_not_started_has_no_run_time() -> None:
     scene = one(labels={"queue": "batch"}, started="", created="2026-11-01T00:00:00Z")
     scene.leaves = {"batch": preemption_policy.QueueState("batch", min_run_s=1)}
     assert barred(scene, scene.right(1, "batch")) is Reason.RAN_TOO_SHORTLY
 
 
-def test_one_pod_of_a_gang_that_may_not_go_keeps_all_of_it() -> None:
+def test_a_protected_member_protects_the_whole_gang() -> None:
     scene = preemptions.of_sizes(a=2)
     scene.work("p", "node-a", "gpu-0", gang="g")
     scene.work("q", "node-a", "gpu-1", gang="g", owner=None)
-    found = scene.judged("g")
-    assert found.ineligible is Reason.NOT_MADE_AGAIN
-    assert found.message == "pod default/q"
+    victim_eligibility = scene.judged("g")
+    assert victim_eligibility.ineligible is Reason.NOT_MADE_AGAIN
+    assert victim_eligibility.message == "pod default/q"
 
 
 def test_the_highest_priority_of_a_gang_counts_for_all() -> None:
@@ -113,7 +113,7 @@ def test_the_highest_priority_of_a_gang_counts_for_all() -> None:
     assert scene.judged("g").ineligible is Reason.PRIORITY_NOT_LOWER
 
 
-def test_who_waits_does_not_go_for_itself() -> None:
+def test_a_preemptor_is_not_its_own_victim() -> None:
     scene = one(gang="g")
     right = scene.right(own_victims=frozenset({("gang", "default/g")}))
     assert scene.judged("g", right).ineligible is Reason.PRIORITY_NOT_LOWER
@@ -121,8 +121,8 @@ def test_who_waits_does_not_go_for_itself() -> None:
 
 def three(allowed: int, **more: Any) -> preemptions.Scene:
     scene = preemptions.of_sizes(a=3)
-    for at, name in enumerate("pqr"):
-        scene.work(name, "node-a", f"gpu-{at}", labels={"app": "a"}, **more)
+    for index, name in enumerate("pqr"):
+        scene.work(name, "node-a", f"gpu-{index}", labels={"app": "a"}, **more)
     app = (node_selectors.Expression("app", "In", ("a",)),)
     scene.disruptions = [disruption_budgets.Budget("default", "web", app, allowed)]
     return scene
@@ -138,27 +138,30 @@ def test_no_more_go_than_a_disruption_budget_allows_together() -> None:
 
 def test_a_budget_with_nothing_left_bars() -> None:
     assert three(0).judged("p").ineligible is Reason.DISRUPTION_BUDGET
-    found = three(2, gang="g").judged("g")
-    assert (found.ineligible, found.message) == (Reason.DISRUPTION_BUDGET, "default/web")
+    victim_eligibility = three(2, gang="g").judged("g")
+    assert (victim_eligibility.ineligible, victim_eligibility.message) == (
+        Reason.DISRUPTION_BUDGET,
+        "default/web",
+    )
 
 
 def test_a_pod_that_two_budgets_guard_is_never_evicted() -> None:
     scene = three(3)
     scene.disruptions = [*scene.disruptions, disruption_budgets.Budget("default", "all", (), 3)]
-    found = scene.judged("p")
-    assert found.ineligible is Reason.DISRUPTION_BUDGET
-    assert found.message == "pod default/p is guarded by default/all and default/web"
+    victim_eligibility = scene.judged("p")
+    assert victim_eligibility.ineligible is Reason.DISRUPTION_BUDGET
+    assert victim_eligibility.message == "pod default/p is guarded by default/all and default/web"
 
 
 def test_a_surplus_is_taken_no_further_than_one_unit_below() -> None:
     scene = preemptions.of_sizes(a=4)
-    for at, name in enumerate("pqrs"):
-        scene.work(name, "node-a", f"gpu-{at}", labels={"queue": "batch"})
+    for index, name in enumerate("pqrs"):
+        scene.work(name, "node-a", f"gpu-{index}", labels={"queue": "batch"})
     scene.leaves = {"batch": BATCH}
     right = scene.right(0, "vision", is_within_fair_share=True)
-    found = [scene.judged(name, right) for name in "pqrs"]
-    assert right.may_evict(found[:3])
-    assert not right.may_evict(found)
+    victim_eligibilities = [scene.judged(name, right) for name in "pqrs"]
+    assert right.may_evict(victim_eligibilities[:3])
+    assert not right.may_evict(victim_eligibilities)
 
 
 def test_the_largest_is_let_go_last() -> None:
@@ -167,7 +170,7 @@ def test_the_largest_is_let_go_last() -> None:
     assert not preemption_policy.Limit(0, excludes_largest=True).allows([0])
 
 
-def test_what_is_idle_in_a_queue_that_wants_such_to_go_first_loses_nothing() -> None:
+def test_an_idle_victim_costs_nothing_where_the_queue_prefers_it() -> None:
     scene = one(labels={"queue": "batch"})
     scene.leaves = {"batch": preemption_policy.QueueState("batch", is_idle=True)}
     assert scene.judged("p", scene.right(1, "batch")).lost == 0

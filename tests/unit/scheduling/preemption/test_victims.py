@@ -22,11 +22,13 @@ def test_a_gang_is_one_unit_over_all_its_nodes() -> None:
     scene = preemptions.of_sizes(a=1, b=1)
     scene.work("p", "node-a", "gpu-0", gang="g", priority=5)
     scene.work("q", "node-b", "gpu-0", gang="g", priority=7)
-    (found,) = scene.book.all_victims(scene.view).values()
-    assert [one.key for one in found.pods] == ["default/p", "default/q"]
-    assert found.priority == 7
+    (victim,) = scene.book.all_victims(scene.view).values()
+    assert [pod.key for pod in victim.pods] == ["default/p", "default/q"]
+    assert victim.priority == 7
     for name in ("node-a", "node-b"):
-        assert scene.book.node_victims(scene.view, scene.view.nodes[ids.NodeName(name)]) == (found,)
+        assert scene.book.node_victims(scene.view, scene.view.nodes[ids.NodeName(name)]) == (
+            victim,
+        )
 
 
 def test_a_gang_of_another_namespace_is_another() -> None:
@@ -36,7 +38,7 @@ def test_a_gang_of_another_namespace_is_another() -> None:
     assert len(scene.book.all_victims(scene.view)) == 2
 
 
-def test_who_has_nothing_is_no_unit() -> None:
+def test_a_pod_without_devices_is_no_victim() -> None:
     scene = preemptions.of_sizes(a=1)
     scene.put(objects.pod("waiting"))
     scene.work("over", "node-a", "gpu-0", phase="Succeeded")
@@ -47,11 +49,11 @@ def test_lost_is_gpus_times_seconds_since_each_pod_started() -> None:
     scene = preemptions.of_sizes(a=3)
     scene.work("p", "node-a", "gpu-0", "gpu-1", ran=100, gang="g")
     scene.work("q", "node-a", "gpu-2", ran=10, gang="g")
-    (found,) = scene.book.all_victims(scene.view).values()
-    assert found.lost_at(NOW) == 1000 * (2 * 100 + 1 * 10)
+    (victim,) = scene.book.all_victims(scene.view).values()
+    assert victim.lost_at(NOW) == 1000 * (2 * 100 + 1 * 10)
 
 
-def test_who_did_not_start_counts_from_when_it_was_made() -> None:
+def test_an_unstarted_pod_counts_from_its_creation() -> None:
     scene = preemptions.of_sizes(a=1)
     scene.work("p", "node-a", "gpu-0", started="", created="2026-11-22T11:59:00Z")
     assert scene.judged("p").lost_s == 60
@@ -117,11 +119,11 @@ def test_a_pool_that_changed_is_measured_again() -> None:
     scene.node("node-a", objects.a_slice("node-a", [objects.a_share_device("ts-0")]))
     scene.work("p", "node-a", objects.a_share("ts-0", memory="20Gi"))
     book = scene.book
-    (before,) = book.all_victims(scene.view).values()
+    (previous,) = book.all_victims(scene.view).values()
     whole = objects.a_slice("node-a", [objects.a_device("ts-0")], generation=2)
     scene.node("node-a", whole)
     (after,) = book.all_victims(scene.view).values()
-    assert (before.thousandths, after.thousandths) == (250, 1000)
+    assert (previous.thousandths, after.thousandths) == (250, 1000)
 
 
 def test_names_are_told_with_how_many_go() -> None:

@@ -18,17 +18,17 @@ from tests.support.builders import objects, shapes
 
 def a_pool(gpus: int = 8) -> pools.Pool:
     """Return what a node of so many GPUs publishes."""
-    one = shapes.a_shape(gpus=gpus)
-    return pools.newest_generation(one.build_slices(ids.NodeName("n1")))
+    node_template = shapes.a_shape(gpus=gpus)
+    return pools.newest_generation(node_template.build_slices(ids.NodeName("n1")))
 
 
 def a_node(**more: Any) -> nodes.Node:
     return dataclasses.replace(objects.node("n1"), labels={shapes.INSTANCE: "h100-8"}, **more)
 
 
-def seen(gpus: int = 8, *there: pods.Pod) -> observed_shapes.ObservedShape:
+def seen(gpus: int = 8, *existing: pods.Pod) -> observed_shapes.ObservedShape:
     return observed_shapes.observe_node(
-        observed_shapes.ObservedShape(), a_node(), a_pool(gpus), there
+        observed_shapes.ObservedShape(), a_node(), a_pool(gpus), existing
     )
 
 
@@ -36,13 +36,13 @@ def said(**more: Any) -> node_shapes.NodeShape:
     return node_shapes.NodeShape.model_validate(shapes.document("h100-8", **more))
 
 
-def paths(found: node_shapes.NodeShape, node: nodes.Node, gpus: int = 8) -> list[str]:
-    return [path for path, _ in observed_shapes.document_errors(2, found, node, a_pool(gpus))]
+def paths(node_shape: node_shapes.NodeShape, node: nodes.Node, gpus: int = 8) -> list[str]:
+    return [path for path, _ in observed_shapes.document_errors(2, node_shape, node, a_pool(gpus))]
 
 
-def test_what_is_kept_is_read_back_as_it_was() -> None:
-    known = seen().with_startup(61.25)
-    assert observed_shapes.decode(observed_shapes.encode(known), "map") == known
+def test_stored_shapes_are_read_back() -> None:
+    observed_shape = seen().with_startup(61.25)
+    assert observed_shapes.decode(observed_shapes.encode(observed_shape), "map") == observed_shape
 
 
 def test_equal_nodes_are_kept_as_equal_texts() -> None:
@@ -50,56 +50,58 @@ def test_equal_nodes_are_kept_as_equal_texts() -> None:
 
 
 def test_a_shape_that_was_seen_is_as_its_node_was() -> None:
-    one = observed_shapes.apply_observed(shapes.a_shape(gpus=4), seen(8).with_startup(90.0))
-    assert one.is_observed
-    assert one.startup_s == 90.0
-    view = hypothetical_nodes.HypotheticalNodes(
-        cluster_state.ClusterState(names.DRIVER), {ids.NodeName("new"): one}
+    node_template = observed_shapes.apply_observed(
+        shapes.a_shape(gpus=4), seen(8).with_startup(90.0)
     )
-    (found,) = view.pools.values()
-    assert observed_shapes.gpu_count(found) == 8
+    assert node_template.is_observed
+    assert node_template.startup_s == 90.0
+    view = hypothetical_nodes.HypotheticalNodes(
+        cluster_state.ClusterState(names.DRIVER), {ids.NodeName("new"): node_template}
+    )
+    (pool,) = view.pools.values()
+    assert observed_shapes.gpu_count(pool) == 8
 
 
 def test_the_longest_of_the_last_five_starts_counts() -> None:
-    known = observed_shapes.ObservedShape()
+    observed_shape = observed_shapes.ObservedShape()
     for took_s in (900.0, 50.0, 60.0, 70.0, 40.0, 30.0):
-        known = known.with_startup(took_s)
-    assert observed_shapes.apply_observed(shapes.a_shape(), known).startup_s == 70.0
+        observed_shape = observed_shape.with_startup(took_s)
+    assert observed_shapes.apply_observed(shapes.a_shape(), observed_shape).startup_s == 70.0
 
 
-def test_what_daemons_take_of_a_node_no_new_one_has() -> None:
+def test_daemonset_requests_reduce_a_new_nodes_allocatable() -> None:
     daemon = dataclasses.replace(
         objects.pod("agent"), owner=pods.Owner("DaemonSet", "agent", "u"), requests={"cpu": 500}
     )
-    known = seen(8, daemon, objects.pod("job"))
-    assert known.allocatable["cpu"] == objects.node("n1").allocatable["cpu"] - 500
-    assert known.allocatable["pods"] == 109
+    observed_shape = seen(8, daemon, objects.pod("job"))
+    assert observed_shape.allocatable["cpu"] == objects.node("n1").allocatable["cpu"] - 500
+    assert observed_shape.allocatable["pods"] == 109
 
 
 def test_a_new_node_has_neither_the_uuids_nor_the_faults_of_the_last() -> None:
     ill = slices.Taint(names.TAINT_XID, "79", "NoExecute")
-    found = a_pool()
+    pool = a_pool()
     parts = tuple(
         dataclasses.replace(
             part,
             devices=tuple(
                 dataclasses.replace(
-                    one,
-                    taints=(*one.taints, ill),
-                    attributes={**one.attributes, names.ATTR_UUID: "GPU-1"},
+                    device,
+                    taints=(*device.taints, ill),
+                    attributes={**device.attributes, names.ATTR_UUID: "GPU-1"},
                 )
-                for one in part.devices
+                for device in part.devices
             ),
         )
-        for part in found.slices
+        for part in pool.slices
     )
-    known = observed_shapes.observe_node(
+    observed_shape = observed_shapes.observe_node(
         observed_shapes.ObservedShape(), a_node(), pools.newest_generation(parts), ()
     )
-    devices = [one for part in known.resource_slices for one in part.devices]
+    devices = [device for part in observed_shape.resource_slices for device in part.devices]
     assert devices
-    assert not any(names.ATTR_UUID in one.attributes for one in devices)
-    assert {taint.key for one in devices for taint in one.taints} <= names.OWN_TAINTS
+    assert not any(names.ATTR_UUID in device.attributes for device in devices)
+    assert {taint.key for device in devices for taint in device.taints} <= names.OWN_TAINTS
 
 
 ZIPPED = observed_shapes.encode(observed_shapes.ObservedShape())
@@ -120,7 +122,7 @@ INFINITE = gzip.compress(b'{"version": 1, "gpus": Infinity}', mtime=0)
     ],
     ids=["empty", "plain", "torn", "damaged", "deep", "infinite", "bomb"],
 )
-def test_what_cannot_be_read_is_said_to_be_so(text: bytes) -> None:
+def test_unreadable_shapes_are_reported(text: bytes) -> None:
     with pytest.raises(errors.BadInput, match="map, h100-8: cannot be read"):
         observed_shapes.decode(text, "map, h100-8")
 
@@ -148,8 +150,8 @@ def test_a_taint_that_the_document_lacks_is_told_unless_it_passes() -> None:
     lasting = nodes.NodeTaint("gpu", "", "NoSchedule")
     passing = nodes.NodeTaint("node.kubernetes.io/not-ready", "", "NoSchedule")
     assert paths(said(), a_node(taints=(lasting, passing))) == ["shapes.2.taints"]
-    told = said(taints=[{"key": "gpu", "effect": "NoSchedule"}])
-    assert paths(told, a_node(taints=(lasting,))) == []
+    node_shape = said(taints=[{"key": "gpu", "effect": "NoSchedule"}])
+    assert paths(node_shape, a_node(taints=(lasting,))) == []
 
 
 def test_imagined_nodes_have_all_that_their_shape_publishes_and_hide_nothing() -> None:

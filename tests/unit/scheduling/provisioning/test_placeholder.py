@@ -11,16 +11,16 @@ from tests.support.builders import objects, shapes
 SHAPE = shapes.a_shape(taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}])
 
 
-def rendered(*guests: dict[str, Any], place: int = 0) -> dict[str, Any]:
-    found = tuple(pods.parse(one) for one in guests or (objects.a_pod("train"),))
-    ask = placeholder.NodeRequest(SHAPE, ("pod/team/train",), place, found)
-    return placeholder.render(ask, "ration-system", "pause:1")
+def rendered(*guests: dict[str, Any], index: int = 0) -> dict[str, Any]:
+    parsed = tuple(pods.parse(guest) for guest in guests or (objects.a_pod("train"),))
+    answer = placeholder.NodeRequest(SHAPE, ("pod/team/train",), index, parsed)
+    return placeholder.render(answer, "ration-system", "pause:1")
 
 
 def affinity(pod: dict[str, Any]) -> list[dict[str, Any]]:
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    found: dict[str, Any] = pod["spec"]["affinity"]["nodeAffinity"][required]
-    return list(found["nodeSelectorTerms"])
+    result: dict[str, Any] = pod["spec"]["affinity"]["nodeAffinity"][required]
+    return list(result["nodeSelectorTerms"])
 
 
 def test_it_claims_nothing_and_is_of_the_lowest_priority() -> None:
@@ -40,8 +40,8 @@ def test_it_asks_what_its_guests_ask_together_but_nothing_of_a_device_plugin() -
 
 def test_it_goes_where_its_guest_may_go_and_to_no_node_that_is_complete() -> None:
     zone = {"key": "zone", "operator": "In", "values": ["a"]}
-    wanted = {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": wanted}
+    expected = {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": expected}
     guest = objects.a_pod(
         "train", affinity={"nodeAffinity": required}, nodeSelector={"disk": "ssd"}
     )
@@ -60,10 +60,10 @@ def test_cluster_autoscalers_picture_of_a_node_does_although_it_is_labelled_comp
 
 def test_it_tolerates_what_its_guests_do_and_the_taints_of_its_shape() -> None:
     own = {"key": "team", "operator": "Exists"}
-    found = rendered(
+    result = rendered(
         objects.a_pod("train", tolerations=[own]), objects.a_pod("b", tolerations=[own])
     )
-    keys = [one["key"] for one in found["spec"]["tolerations"]]
+    keys = [toleration["key"] for toleration in result["spec"]["tolerations"]]
     assert keys == ["nvidia.com/gpu", "team"]
 
 
@@ -75,21 +75,21 @@ def test_there_is_one_on_a_node() -> None:
 
 
 def test_no_autoscaler_takes_its_node_for_unused() -> None:
-    said = rendered()["metadata"]["annotations"]
-    assert said[names.KARPENTER_KEEP] == "true"
-    assert said["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+    annotations = rendered()["metadata"]["annotations"]
+    assert annotations[names.KARPENTER_KEEP] == "true"
+    assert annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
 
 
 def test_each_requested_node_of_a_demand_has_its_own_stable_name() -> None:
-    first, second = (rendered(place=place)["metadata"]["name"] for place in (0, 1))
+    first, second = (rendered(index=entry)["metadata"]["name"] for entry in (0, 1))
     assert first != second
     assert first == rendered()["metadata"]["name"]
 
 
-def test_what_it_was_made_for_is_read_back() -> None:
-    made = rendered()
-    one = placeholder.Placeholder(pods.parse(made))
-    assert (one.shape, one.demand) == ("h100-8", "pod/team/train")
+def test_the_purpose_of_a_placeholder_is_read_back() -> None:
+    document = rendered()
+    item = placeholder.Placeholder(pods.parse(document))
+    assert (item.shape, item.demand) == ("h100-8", "pod/team/train")
 
 
 def test_a_pod_with_the_label_elsewhere_is_none() -> None:

@@ -18,18 +18,18 @@ def test_whole_gpus_are_counted_one_by_one() -> None:
     )
 
 
-def test_of_a_share_the_scarcest_part_counts() -> None:
+def test_the_dominant_fraction_of_a_share_counts() -> None:
     share = objects.a_share("ts-0", memory="20Gi")
     slices = objects.a_slice("node-a", [objects.a_share_device("ts-0")])
     view = snapshots.view(slices, taken=[snapshots.holding("x", "node-a", share)])
     assert (gpu_usage.capacity(view), gpu_usage.allocated(view)) == (gpu_usage.FULL, 250)
 
 
-def test_of_a_part_its_memory_slices_count() -> None:
+def test_memory_slices_of_a_mig_device_count() -> None:
     pool = simulated_pool.of_machine(NODE, "controller", "hgx-h100")
-    found = slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
-    part = next(one.name for one in pool.devices if "-mig-3g" in one.name)
-    view = snapshots.view(*found, taken=[snapshots.holding("x", "node-a", part)])
+    rendered = slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
+    part = next(device.name for device in pool.devices if "-mig-3g" in device.name)
+    view = snapshots.view(*rendered, taken=[snapshots.holding("x", "node-a", part)])
     assert gpu_usage.allocated(view) == gpu_usage.FULL // 2
 
 

@@ -10,11 +10,11 @@ NOW = 1_800_000_000.0
 
 
 def over(limit: float | queues.Amounts, has: float, asks: float) -> str:
-    made = an_engine(16, queue("vision", limit=limit))
-    made.charge("x", "vision", some(has, "T4"))
-    found = made.exceeded_limit("vision", some(asks, "T4"))
-    assert found is not None
-    return queue_messages.limit_message(found)
+    queue_engine = an_engine(16, queue("vision", limit=limit))
+    queue_engine.charge("x", "vision", some(has, "T4"))
+    exceeded_limit = queue_engine.exceeded_limit("vision", some(asks, "T4"))
+    assert exceeded_limit is not None
+    return queue_messages.limit_message(exceeded_limit)
 
 
 def test_a_queue_at_its_limit() -> None:
@@ -22,8 +22,8 @@ def test_a_queue_at_its_limit() -> None:
 
 
 def test_a_queue_that_would_exceed_its_limit() -> None:
-    told = "queue vision would exceed its limit: it has 2.5 of 3 GPUs, and 1 more are asked"
-    assert over(3, has=2.5, asks=1) == told
+    message = "queue vision would exceed its limit: it has 2.5 of 3 GPUs, and 1 more are asked"
+    assert over(3, has=2.5, asks=1) == message
 
 
 def test_limits_of_memory_compute_and_models_are_told_in_their_units() -> None:
@@ -39,46 +39,46 @@ def test_limits_of_memory_compute_and_models_are_told_in_their_units() -> None:
 
 
 def test_a_queue_that_may_not_borrow() -> None:
-    made = an_engine(16, queue("vision", deserved=2, borrowing=False))
-    made.charge("x", "vision", some(2))
-    found = made.exceeded_limit("vision", some(1))
-    assert found is not None
-    assert queue_messages.limit_message(found) == (
+    queue_engine = an_engine(16, queue("vision", deserved=2, borrowing=False))
+    queue_engine.charge("x", "vision", some(2))
+    exceeded_limit = queue_engine.exceeded_limit("vision", some(1))
+    assert exceeded_limit is not None
+    assert queue_messages.limit_message(exceeded_limit) == (
         "queue vision is at what it deserves, and may not borrow: 2 of 2 GPUs"
     )
 
 
 def standings() -> dict[str, status_types.QueueStatus]:
-    made = an_engine(16, queue("vision"), queue("nlp", weight=3, deserved=4))
-    made.charge("x", "vision", some(12))
-    made.charge("y", "nlp", some(2.5))
-    made.schedule_order([a_workload(f"n{n}", "nlp") for n in range(9)], NOW)
-    return {**made.queue_statuses(NOW)}
+    queue_engine = an_engine(16, queue("vision"), queue("nlp", weight=3, deserved=4))
+    queue_engine.charge("x", "vision", some(12))
+    queue_engine.charge("y", "nlp", some(2.5))
+    queue_engine.schedule_order([a_workload(f"n{n}", "nlp") for n in range(9)], NOW)
+    return {**queue_engine.queue_statuses(NOW)}
 
 
-def test_what_a_queue_has_and_what_is_fair() -> None:
-    found = standings()
+def test_usage_and_fair_share_are_described() -> None:
+    queue_statuses = standings()
     assert (
-        queue_messages.share_message("vision", found["vision"])
+        queue_messages.share_message("vision", queue_statuses["vision"])
         == "queue vision has 12 GPUs; fair are 4.5"
     )
-    assert queue_messages.share_message("nlp", found["nlp"]) == (
+    assert queue_messages.share_message("nlp", queue_statuses["nlp"]) == (
         "queue nlp has 2.5 GPUs; fair are 11.5, 4 deserved"
     )
 
 
 def test_past_use_is_told_where_it_counts() -> None:
-    made = an_engine(16, queue("vision", half_life_s=3600.0))
-    made.queue_statuses(NOW)
-    made.charge("x", "vision", some(8), NOW)
-    found = made.queue_statuses(NOW + 3600.0)["vision"]
+    queue_engine = an_engine(16, queue("vision", half_life_s=3600.0))
+    queue_engine.queue_statuses(NOW)
+    queue_engine.charge("x", "vision", some(8), NOW)
+    queue_status = queue_engine.queue_statuses(NOW + 3600.0)["vision"]
     assert (
-        queue_messages.share_message("vision", found)
+        queue_messages.share_message("vision", queue_status)
         == "queue vision has 8 GPUs, 4 on average; fair are 8"
     )
 
 
-def test_who_is_refused() -> None:
+def test_refused_workloads_are_described() -> None:
     fault = tree.QueueFault("spec.parent", "queue x does not exist")
     assert queue_messages.fault_message("vision", fault) == (
         "queue vision is not accepted: spec.parent: queue x does not exist"
@@ -86,8 +86,8 @@ def test_who_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "told"),
+    ("count", "message"),
     [(0, "0"), (12500, "12.5"), (125, "0.125"), (1001, "1.001"), (-500, "-0.5"), (30, "0.03")],
 )
-def test_gpus_are_told_without_needless_zeros(count: int, told: str) -> None:
-    assert queue_format.gpus(count) == told
+def test_gpus_are_told_without_needless_zeros(count: int, message: str) -> None:
+    assert queue_format.gpus(count) == message

@@ -11,16 +11,16 @@ HOUR = 3600.0
 
 
 def a_standing(**more: Any) -> status_types.QueueStatus:
-    made = an_engine(16, queue("a", deserved=4, **more), queue("b"))
-    made.queue_statuses(NOON)
-    made.charge("x", "a", some(6.5), NOON)
+    queue_engine = an_engine(16, queue("a", deserved=4, **more), queue("b"))
+    queue_engine.queue_statuses(NOON)
+    queue_engine.charge("x", "a", some(6.5), NOON)
     waiting = [a_workload("a0", "a", since=-7500), *(a_workload(f"b{n}", "b") for n in range(16))]
-    made.schedule_order(waiting, NOON)
-    return made.queue_statuses(NOON)["a"]
+    queue_engine.schedule_order(waiting, NOON)
+    return queue_engine.queue_statuses(NOON)["a"]
 
 
 def condition(shown: dict[str, Any], kind: str) -> dict[str, Any]:
-    return next(one for one in shown["conditions"] if one["type"] == kind)
+    return next(entry for entry in shown["conditions"] if entry["type"] == kind)
 
 
 def test_figures_are_flat_and_for_people() -> None:
@@ -37,7 +37,7 @@ def test_figures_are_flat_and_for_people() -> None:
         "waiting": 1,
         "oldestWait": "2h5m",
     }
-    assert [(one["type"], one["status"]) for one in conditions] == [
+    assert [(entry["type"], entry["status"]) for entry in conditions] == [
         ("Accepted", "True"),
         ("Borrowing", "True"),
     ]
@@ -51,7 +51,7 @@ def test_figures_are_flat_and_for_people() -> None:
     }
 
 
-def test_what_is_written_is_what_the_kind_says() -> None:
+def test_the_written_status_matches_the_schema() -> None:
     fault = tree.QueueFault("spec.parent", "queue x does not exist")
     for shown in (
         status.render(a_standing(half_life_s=HOUR), None, 3, NOW, {}),
@@ -61,18 +61,18 @@ def test_what_is_written_is_what_the_kind_says() -> None:
 
 
 def test_past_use_is_written_with_its_time() -> None:
-    found = a_standing(half_life_s=HOUR)
-    shown = status.render(found, None, 1, NOW, {})
+    queue_status = a_standing(half_life_s=HOUR)
+    shown = status.render(queue_status, None, 1, NOW, {})
     assert shown["usage"] == {"at": "2027-01-15T08:00:00Z", "gpuSeconds": "0.000"}
 
 
-def test_what_is_refused_is_told_with_its_field_and_keeps_its_past() -> None:
+def test_a_refused_queue_names_the_field_and_keeps_its_history() -> None:
     fault = tree.QueueFault("spec.parent", "queue x does not exist")
-    before = {"usage": {"at": "2027-01-15T07:00:00Z", "gpuSeconds": "12"}, "allocated": "4"}
-    shown = status.render(None, fault, 2, NOW, before)
+    previous = {"usage": {"at": "2027-01-15T07:00:00Z", "gpuSeconds": "12"}, "allocated": "4"}
+    shown = status.render(None, fault, 2, NOW, previous)
     assert shown == {
         "observedGeneration": 2,
-        "usage": before["usage"],
+        "usage": previous["usage"],
         "conditions": [
             {
                 "type": "Accepted",
@@ -95,7 +95,7 @@ def test_a_condition_that_did_not_change_keeps_its_time() -> None:
     assert condition(refused, "Accepted")["lastTransitionTime"] == "2027-01-15T09:00:00Z"
 
 
-def test_what_passes_with_time_alone_is_no_reason_to_write() -> None:
+def test_elapsed_time_alone_causes_no_write() -> None:
     first = status.render(a_standing(half_life_s=HOUR), None, 1, NOW, {})
     later = {**first, "oldestWait": "3h", "usage": {"at": "x", "gpuSeconds": "9"}}
     assert status.is_same_status(first, later)

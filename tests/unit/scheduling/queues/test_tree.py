@@ -14,32 +14,32 @@ def a_pod(namespace: str, **labels: str) -> pods.Pod:
     return replace(objects.pod("p"), namespace=namespace, labels=labels)
 
 
-def faults(*found: queues.Queue) -> dict[str, str]:
-    return {name: str(fault) for name, fault in tree.build_tree(found).faults.items()}
+def faults(*results: queues.Queue) -> dict[str, str]:
+    return {name: str(fault) for name, fault in tree.build_tree(results).faults.items()}
 
 
 def test_a_path_leads_from_the_top_to_the_leaf() -> None:
-    made = tree.build_tree([queue("c", "b"), queue("b", "a"), queue("a"), queue("d")])
-    assert made.path("c") == ("a", "b", "c")
-    assert made.leaves == ("", "c", "d")
-    assert [*made.bottom_up()].index("c") < [*made.bottom_up()].index("a")
+    queue_tree = tree.build_tree([queue("c", "b"), queue("b", "a"), queue("a"), queue("d")])
+    assert queue_tree.path("c") == ("a", "b", "c")
+    assert queue_tree.leaves == ("", "c", "d")
+    assert [*queue_tree.bottom_up()].index("c") < [*queue_tree.bottom_up()].index("a")
 
 
-def test_what_is_no_leaf_counts_as_no_queue() -> None:
-    made = tree.build_tree([queue("b", "a"), queue("a")])
+def test_a_non_leaf_counts_as_no_queue() -> None:
+    queue_tree = tree.build_tree([queue("b", "a"), queue("a")])
     assert (
-        made.queue_or_implicit("a"),
-        made.queue_or_implicit("gone"),
-        made.queue_or_implicit("b"),
+        queue_tree.queue_or_implicit("a"),
+        queue_tree.queue_or_implicit("gone"),
+        queue_tree.queue_or_implicit("b"),
     ) == ("", "", "b")
-    assert made.path("gone") == ("",)
+    assert queue_tree.path("gone") == ("",)
 
 
 def test_every_queue_of_a_circle_is_told_and_nothing_else_is_disturbed() -> None:
-    found = faults(queue("a", "c"), queue("b", "a"), queue("c", "b"), queue("d"), queue("e", "c"))
-    assert found["a"] == "spec.parent: the queue is its own ancestor: a -> c -> b -> a"
-    assert [*found] == ["a", "b", "c", "e"]
-    assert found["e"] == "spec.parent: queue c is not accepted (spec.parent)"
+    result = faults(queue("a", "c"), queue("b", "a"), queue("c", "b"), queue("d"), queue("e", "c"))
+    assert result["a"] == "spec.parent: the queue is its own ancestor: a -> c -> b -> a"
+    assert [*result] == ["a", "b", "c", "e"]
+    assert result["e"] == "spec.parent: queue c is not accepted (spec.parent)"
 
 
 def test_a_queue_may_not_be_its_own_parent() -> None:
@@ -47,15 +47,15 @@ def test_a_queue_may_not_be_its_own_parent() -> None:
 
 
 def test_a_parent_must_be_there() -> None:
-    found = faults(queue("a", "x"), queue("b", "a"), queue("c"))
-    assert found == {
+    result = faults(queue("a", "x"), queue("b", "a"), queue("c"))
+    assert result == {
         "a": "spec.parent: queue x does not exist",
         "b": "spec.parent: queue a is not accepted (spec.parent)",
     }
 
 
 @pytest.mark.parametrize(
-    ("limit", "deserved", "told"),
+    ("limit", "deserved", "message"),
     [
         (named(3), named(4), "spec.limit.gpus: 3 GPUs is less than the 4 GPUs deserved"),
         (
@@ -76,10 +76,10 @@ def test_a_parent_must_be_there() -> None:
     ],
 )
 def test_a_limit_below_what_is_deserved_is_told_by_its_field(
-    limit: queues.Amounts, deserved: queues.Amounts, told: str
+    limit: queues.Amounts, deserved: queues.Amounts, message: str
 ) -> None:
-    found = faults(queue("a", limit=limit, deserved=deserved), queue("b"))
-    assert found == {"a": f"{told}; expected at least as much"}
+    result = faults(queue("a", limit=limit, deserved=deserved), queue("b"))
+    assert result == {"a": f"{message}; expected at least as much"}
 
 
 def test_a_limit_on_what_is_not_deserved_is_fine() -> None:
@@ -88,22 +88,22 @@ def test_a_limit_on_what_is_not_deserved_is_fine() -> None:
 
 def test_children_of_a_queue_with_members_are_left_out_and_it_stays() -> None:
     parent = queue("a", members=members("vision"))
-    made = tree.build_tree([parent, queue("b", "a")])
-    assert str(made.faults["b"]) == (
+    queue_tree = tree.build_tree([parent, queue("b", "a")])
+    assert str(queue_tree.faults["b"]) == (
         "spec.parent: queue a has members: pods belong to queues without children; "
         "expected a queue without members"
     )
-    assert made.pod_queue(a_pod("vision")) == "a"
+    assert queue_tree.pod_queue(a_pod("vision")) == "a"
 
 
 def test_the_youngest_child_is_omitted_when_children_deserve_more_than_the_parent() -> None:
-    found = faults(
+    result = faults(
         queue("p", limit=16),
         queue("new", "p", deserved=6, created="2026-11-22T10:00:00Z"),
         queue("old", "p", deserved=12, created="2026-11-21T10:00:00Z"),
         queue("small", "p", deserved=4, created="2026-11-22T11:00:00Z"),
     )
-    assert found == {
+    assert result == {
         "new": (
             "spec.deserved.gpus: with the queues beside new that is 18 GPUs deserved, and queue p "
             "has 16 GPUs at most; expected together no more than the parent's limit"
@@ -112,37 +112,37 @@ def test_the_youngest_child_is_omitted_when_children_deserve_more_than_the_paren
 
 
 def test_without_borrowing_children_may_deserve_what_the_parent_does() -> None:
-    found = faults(queue("p", deserved=8, borrowing=False), queue("a", "p", deserved=9))
-    assert [*found] == ["a"]
+    result = faults(queue("p", deserved=8, borrowing=False), queue("a", "p", deserved=9))
+    assert [*result] == ["a"]
 
 
 def test_grandchildren_count_too() -> None:
-    found = faults(
+    result = faults(
         queue("p", limit=4),
         queue("c", "p"),
         queue("x", "c", deserved=3),
         queue("y", "c", deserved=3),
     )
-    assert [*found] == ["c", "x", "y"]
+    assert [*result] == ["c", "x", "y"]
 
 
 def test_a_parent_deserves_at_least_what_its_children_do() -> None:
-    made = tree.build_tree(
+    queue_tree = tree.build_tree(
         [queue("p", deserved=2), queue("a", "p", deserved=3), queue("b", "p", deserved=1)]
     )
-    assert made.deserved["p"].gpus == 4000
+    assert queue_tree.deserved["p"].gpus == 4000
 
 
 def test_pods_belong_by_their_namespace() -> None:
-    made = tree.build_tree(
+    queue_tree = tree.build_tree(
         [queue("a", members=members("vision")), queue("b", members=members("speech"))]
     )
-    assert made.pod_queue(a_pod("vision")) == "a"
-    assert made.pod_queue(a_pod("other")) == ""
+    assert queue_tree.pod_queue(a_pod("vision")) == "a"
+    assert queue_tree.pod_queue(a_pod("other")) == ""
 
 
 def test_more_labels_come_first_then_the_namespace_then_the_name() -> None:
-    made = tree.build_tree(
+    queue_tree = tree.build_tree(
         [
             queue("any", members=members("")),
             queue("space", members=members("vision")),
@@ -151,14 +151,14 @@ def test_more_labels_come_first_then_the_namespace_then_the_name() -> None:
             queue("two", members=members("", team="x", tier="y")),
         ]
     )
-    assert made.pod_queue(a_pod("vision", team="x", tier="y")) == "two"
-    assert made.pod_queue(a_pod("vision", team="x")) == "one"
-    assert made.pod_queue(a_pod("vision")) == "also"
-    assert made.pod_queue(a_pod("speech")) == "any"
+    assert queue_tree.pod_queue(a_pod("vision", team="x", tier="y")) == "two"
+    assert queue_tree.pod_queue(a_pod("vision", team="x")) == "one"
+    assert queue_tree.pod_queue(a_pod("vision")) == "also"
+    assert queue_tree.pod_queue(a_pod("speech")) == "any"
 
 
 def test_a_label_names_a_queue_that_takes_the_namespace() -> None:
-    made = tree.build_tree(
+    queue_tree = tree.build_tree(
         [
             queue("p"),
             queue("open", "p"),
@@ -168,7 +168,7 @@ def test_a_label_names_a_queue_that_takes_the_namespace() -> None:
     )
 
     def labelled(name: str, namespace: str = "vision") -> str:
-        return made.pod_queue(replace(a_pod(namespace), labels={names.QUEUE_LABEL: name}))
+        return queue_tree.pod_queue(replace(a_pod(namespace), labels={names.QUEUE_LABEL: name}))
 
     assert labelled("open") == "open"
     assert labelled("a") == "a"
@@ -178,7 +178,7 @@ def test_a_label_names_a_queue_that_takes_the_namespace() -> None:
 
 
 def test_no_queue_at_all_is_one_implicit_queue() -> None:
-    made = tree.build_tree([])
-    assert made.is_implicit_only
-    assert made.leaves == ("",)
-    assert made.pod_queue(a_pod("vision")) == ""
+    queue_tree = tree.build_tree([])
+    assert queue_tree.is_implicit_only
+    assert queue_tree.leaves == ("",)
+    assert queue_tree.pod_queue(a_pod("vision")) == ""

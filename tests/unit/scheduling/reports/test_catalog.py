@@ -12,7 +12,7 @@ GPUS = {gpu.index: gpu for gpu in (R.node("gpu-1") or model.Node(name="")).gpus}
 
 
 def part(index: int, claim: str) -> model.Part:
-    return next(one for one in GPUS[index].parts if one.claim == claim)
+    return next(item for item in GPUS[index].parts if item.claim == claim)
 
 
 def test_the_fleet_is_counted_by_mode_and_health() -> None:
@@ -44,9 +44,9 @@ def test_shares_lie_side_by_side_by_their_memory() -> None:
 
 def test_shares_of_more_than_the_gpu_are_drawn_narrower() -> None:
     raw = fleets.raw()
-    for one in raw:
-        if one["kind"] == "ResourceClaim" and one["metadata"]["name"] in {"serve", "rank"}:
-            (result,) = one["status"]["allocation"]["devices"]["results"]
+    for entry in raw:
+        if entry["kind"] == "ResourceClaim" and entry["metadata"]["name"] in {"serve", "rank"}:
+            (result,) = entry["status"]["allocation"]["devices"]["results"]
             result["consumedCapacity"]["memory"] = "80Gi"
     node = fleets.a_reading(raw).node("gpu-1")
     assert node is not None
@@ -54,7 +54,7 @@ def test_shares_of_more_than_the_gpu_are_drawn_narrower() -> None:
     assert first.width == second.width == second.start == 500
 
 
-def test_what_the_plugin_says_of_use_is_told_beside_the_part() -> None:
+def test_reported_activity_is_beside_the_device() -> None:
     assert part(2, "nlp/rank").use == model.Use(
         last_busy="2026-11-22T09:30:00Z",
         idle_since="2026-11-22T09:30:00Z",
@@ -67,7 +67,7 @@ def test_what_the_plugin_says_of_use_is_told_beside_the_part() -> None:
 
 
 def test_a_fault_is_unhealthy_and_anothers_taint_is_a_cordon() -> None:
-    assert [GPUS[at].health for at in (4, 5, 6)] == ["healthy", "unhealthy", "cordoned"]
+    assert [GPUS[entry].health for entry in (4, 5, 6)] == ["healthy", "unhealthy", "cordoned"]
     assert GPUS[5].taints[0].key == names.TAINT_XID
     assert not GPUS[4].taints
 
@@ -76,21 +76,25 @@ def test_nvlink_names_the_other_gpus_by_their_place() -> None:
     assert GPUS[0].nvlink == (1, 2, 3, 4, 5, 6, 7)
 
 
-def test_what_a_reservation_keeps_is_on_its_gpu() -> None:
+def test_reserved_devices_are_listed_on_their_gpu() -> None:
     node = R.node("gpu-2")
     assert node is not None
-    (kept,) = node.gpus[0].kept
-    assert (kept.reservation, kept.holder, kept.width) == ("vision/nightly", "gang nightly", 1000)
+    (retained,) = node.gpus[0].kept
+    assert (retained.reservation, retained.holder, retained.width) == (
+        "vision/nightly",
+        "gang nightly",
+        1000,
+    )
 
 
 @pytest.mark.parametrize("by", ["name", "uuid", "pci"])
 def test_a_gpu_is_found_by_name_uuid_and_address(by: str) -> None:
-    wanted = getattr(GPUS[3], by)
-    assert wanted
-    assert R.gpu("gpu-1", wanted) == GPUS[3]
+    expected = getattr(GPUS[3], by)
+    assert expected
+    assert R.gpu("gpu-1", expected) == GPUS[3]
 
 
-def test_what_is_not_there_is_none() -> None:
+def test_a_missing_object_is_none() -> None:
     assert R.node("nowhere") is None
     assert R.gpu("gpu-1", "gpu-9") is None
     assert R.gpu("nowhere", "gpu-9") is None
@@ -100,8 +104,8 @@ def test_what_is_not_there_is_none() -> None:
 
 
 def test_nodes_are_filtered_by_one_gpu_that_is_all_of_it() -> None:
-    def found(**wanted: str) -> list[str]:
-        return [one.name for one in R.nodes(node_filter=selection.NodeFilter(**wanted)).items]
+    def found(**fields: str) -> list[str]:
+        return [item.name for item in R.nodes(node_filter=selection.NodeFilter(**fields)).items]
 
     assert found() == ["gpu-1", "gpu-2", "gpu-3"]
     assert found(mode="mig") == ["gpu-1"]
@@ -113,13 +117,13 @@ def test_nodes_are_filtered_by_one_gpu_that_is_all_of_it() -> None:
 
 def test_a_list_is_read_part_by_part() -> None:
     first = R.nodes(selection.PageRequest(limit=2))
-    assert ([one.name for one in first.items], first.next, first.total) == (
+    assert ([item.name for item in first.items], first.next, first.total) == (
         ["gpu-1", "gpu-2"],
         "gpu-2",
         3,
     )
     rest = R.nodes(selection.PageRequest(after=first.next, limit=2))
-    assert ([one.name for one in rest.items], rest.next) == (["gpu-3"], "")
+    assert ([item.name for item in rest.items], rest.next) == (["gpu-3"], "")
 
 
 def test_a_part_after_what_has_gone_begins_where_that_was() -> None:
@@ -140,7 +144,7 @@ def test_a_claim_says_what_it_asks_has_and_who_uses_it() -> None:
 
 
 def test_claims_are_of_one_namespace_or_of_all() -> None:
-    assert [one.key for one in R.claims("batch").items] == [
+    assert [item.key for item in R.claims("batch").items] == [
         "batch/gated",
         "batch/half",
         "batch/small",
@@ -159,7 +163,7 @@ def test_a_claim_of_another_driver_is_not_listed() -> None:
 
 
 def test_queues_stand_before_their_children_and_what_is_left_out_comes_last() -> None:
-    shown = [(one.name, one.depth) for one in R.queues().items]
+    shown = [(item.name, item.depth) for item in R.queues().items]
     assert shown == [("dev", 0), ("research", 0), ("nlp", 1), ("vision", 1), ("lost", 0)]
     lost = R.queue("lost")
     assert lost is not None
@@ -169,7 +173,7 @@ def test_queues_stand_before_their_children_and_what_is_left_out_comes_last() ->
 def test_a_queue_has_the_pods_that_have_devices_or_wait() -> None:
     nlp = R.queue("nlp")
     assert nlp is not None
-    assert [(one.key, one.state) for one in nlp.pods] == [
+    assert [(pod.key, pod.state) for pod in nlp.pods] == [
         ("nlp/big", "waiting"),
         ("nlp/rank", "running"),
         ("nlp/serve", "running"),
@@ -177,25 +181,25 @@ def test_a_queue_has_the_pods_that_have_devices_or_wait() -> None:
     assert nlp.limit.gpus == "12"
 
 
-def test_who_waits_is_listed_with_a_reason_and_what_to_do() -> None:
-    found = {one.key: one for one in R.waiting().items}
-    assert set(found) == {"batch/gated", "dev/lost", "nlp/big"}
-    assert found["nlp/big"].reason == reasons.Reason.NO_FIT
-    assert found["batch/gated"].reason == reasons.Reason.SCHEDULING_GATED
-    assert found["dev/lost"].reason == reasons.Reason.CLAIM_MISSING
-    assert all(one.advice for one in found.values())
+def test_pending_pods_are_listed_with_reason_and_remedy() -> None:
+    pods = {item.key: item for item in R.waiting().items}
+    assert set(pods) == {"batch/gated", "dev/lost", "nlp/big"}
+    assert pods["nlp/big"].reason == reasons.Reason.NO_FIT
+    assert pods["batch/gated"].reason == reasons.Reason.SCHEDULING_GATED
+    assert pods["dev/lost"].reason == reasons.Reason.CLAIM_MISSING
+    assert all(pod.advice for pod in pods.values())
 
 
-def of_pod(said: dict[str, Any] | None = None, **claim: Any) -> model.Pod:
+def of_pod(annotations: dict[str, Any] | None = None, **claim: Any) -> model.Pod:
     """A pod with one claim: what is said of it."""
-    pod = {"apiVersion": "v1", "kind": "Pod", **objects.a_pod("pod", "claim", status=said)}
+    pod = {"apiVersion": "v1", "kind": "Pod", **objects.a_pod("pod", "claim", status=annotations)}
     if claim.pop("bound", False):
         pod["spec"]["nodeName"] = "gpu-1"
-    made = objects.a_claim("claim", **claim)
-    known = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **made}
-    found = fleets.a_reading([*fleets.raw(), pod, known]).pod("default/pod")
-    assert found is not None
-    return found
+    document = objects.a_claim("claim", **claim)
+    fields = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **document}
+    result = fleets.a_reading([*fleets.raw(), pod, fields]).pod("default/pod")
+    assert result is not None
+    return result
 
 
 def test_a_pod_that_nobody_answered_says_so_with_the_schedulers_words() -> None:
@@ -208,9 +212,9 @@ def test_a_pod_that_nobody_answered_says_so_with_the_schedulers_words() -> None:
 
 def test_a_placed_pod_that_the_scheduler_refuses_says_so() -> None:
     device = fleets.gpu("gpu-1", 7)
-    found = of_pod(objects.refused(), status=objects.allocated("gpu-1", device))
-    assert (found.state, found.reason) == ("placed", reasons.Reason.SCHEDULER_REFUSES)
-    assert found.node == "gpu-1"
+    pod = of_pod(objects.refused(), status=objects.allocated("gpu-1", device))
+    assert (pod.state, pod.reason) == ("placed", reasons.Reason.SCHEDULER_REFUSES)
+    assert pod.node == "gpu-1"
 
 
 def test_a_bound_pod_whose_devices_are_refused_has_the_plugins_words() -> None:
@@ -231,13 +235,13 @@ def test_a_bound_pod_whose_devices_are_refused_has_the_plugins_words() -> None:
             ],
         }
     ]
-    found = of_pod(bound=True, status=status)
-    assert (found.state, found.reason) == ("placed", reasons.Reason.CONFIG_INVALID)
+    pod = of_pod(bound=True, status=status)
+    assert (pod.state, pod.reason) == ("placed", reasons.Reason.CONFIG_INVALID)
 
 
 def test_a_later_look_takes_over_the_nodes_whose_slices_did_not_change() -> None:
-    known = fleets.objects_of(fleets.raw())
-    before = read_model.ClusterModel(known)
-    first = before.pools
-    after = read_model.ClusterModel(known, before).pools
-    assert all(after[name] is one for name, one in first.items())
+    objects_of = fleets.objects_of(fleets.raw())
+    previous = read_model.ClusterModel(objects_of)
+    first = previous.pools
+    after = read_model.ClusterModel(objects_of, previous).pools
+    assert all(after[name] is published_pool for name, published_pool in first.items())

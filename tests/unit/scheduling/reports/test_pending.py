@@ -45,17 +45,21 @@ def of_no_class(world: deciding.World) -> None:
 
 def tainted(world: deciding.World) -> None:
     xid = {"key": names.TAINT_XID, "value": "79", "effect": "NoSchedule"}
-    sick = [objects.a_device(f"gpu-{at}", taints=[objects.ALLOCATOR_TAINT, xid]) for at in range(2)]
+    sick = [
+        objects.a_device(f"gpu-{index}", taints=[objects.ALLOCATOR_TAINT, xid])
+        for index in range(2)
+    ]
     world.stores.slices.apply(newer(objects.a_slice("node-0", sick)))
     asks(world, objects.a_request("gpu", 1))
 
 
 def cordoned(world: deciding.World) -> None:
     cordon = {"key": names.CORDONED_TAINT, "effect": "NoSchedule"}
-    kept = [
-        objects.a_device(f"gpu-{at}", taints=[objects.ALLOCATOR_TAINT, cordon]) for at in range(2)
+    devices = [
+        objects.a_device(f"gpu-{index}", taints=[objects.ALLOCATOR_TAINT, cordon])
+        for index in range(2)
     ]
-    world.stores.slices.apply(newer(objects.a_slice("node-0", kept)))
+    world.stores.slices.apply(newer(objects.a_slice("node-0", devices)))
     asks(world, objects.a_request("gpu", 1))
 
 
@@ -64,8 +68,8 @@ def node_cordoned(world: deciding.World) -> None:
     asks(world, objects.a_request("gpu", 1))
 
 
-def newer(one: Raw) -> Raw:
-    return {**one, "metadata": {**one["metadata"], "resourceVersion": "1000"}}
+def newer(entry: Raw) -> Raw:
+    return {**entry, "metadata": {**entry["metadata"], "resourceVersion": "1000"}}
 
 
 def beside_another_drivers(world: deciding.World) -> None:
@@ -162,11 +166,11 @@ def explained(kind: Kind) -> tuple[model.Pod, str]:
     minded = web_source.SourceInputs(
         lambda: None, tuple, explanation.explain_by(world.decider.last_explanation), tuple
     )
-    found = web_source.ReportSource(world.stores, names.DRIVER, minded, world.clock).read()
-    (pod,) = (one for one in found.waiting().items if one.name != "one")
-    whole = found.pod(pod.key)
+    reports = web_source.ReportSource(world.stores, names.DRIVER, minded, world.clock).read()
+    (pod,) = (item for item in reports.waiting().items if item.name != "one")
+    whole = reports.pod(pod.key)
     assert whole is not None
-    (text,) = explain_text.explain_pod(found, pod.key).text.parts
+    (text,) = explain_text.explain_pod(reports, pod.key).text.parts
     assert isinstance(text, str)
     return whole, text
 

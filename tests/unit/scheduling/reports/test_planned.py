@@ -23,18 +23,15 @@ RULES = backfill_plan.BackfillRules(600.0, 300.0, 1.0)
 
 @pytest.fixture
 def world() -> World:
-    """Return a world where two of eight GPUs are in use.
-
-    The head of line has all of them reserved.
-    """
-    made = quickstart.world(backfill=RULES)
-    made.add(a_queue("team", members=[{"namespace": "default"}]))
-    made.add(*quickstart.whole("first", 2), *quickstart.whole("second", 8))
-    made.settle()
-    made.add(*quickstart.whole("large", 8))
-    made.settle(700.0)
-    assert made.decider.current_plan() is not None
-    return made
+    """Return a world with two of eight GPUs in use and all reserved for the head of line."""
+    created = quickstart.world(backfill=RULES)
+    created.add(a_queue("team", members=[{"namespace": "default"}]))
+    created.add(*quickstart.whole("first", 2), *quickstart.whole("second", 8))
+    created.settle()
+    created.add(*quickstart.whole("large", 8))
+    created.settle(700.0)
+    assert created.decider.current_plan() is not None
+    return created
 
 
 def reports(world: World) -> web_source.ReportSource:
@@ -51,25 +48,25 @@ def end(world: World) -> str:
 
 
 def test_kept_gpus_are_not_free_and_say_for_whom_and_until_when(world: World) -> None:
-    found = reports(world).read()
-    assert found.fleet().modes == {"kept": 6, "whole": 10}
-    assert found.fleet().products[0].free == 0
-    kept = [gpu for node in found.nodes().items for gpu in node.gpus if gpu.mode == "kept"]
-    assert {entry.holder for gpu in kept for entry in gpu.kept} == {"pod default/large"}
-    assert {entry.until for gpu in kept for entry in gpu.kept} == {end(world)}
-    assert {entry.why for gpu in kept for entry in gpu.kept} == {"starved"}
+    result = reports(world).read()
+    assert result.fleet().modes == {"kept": 6, "whole": 10}
+    assert result.fleet().products[0].free == 0
+    gpus = [gpu for node in result.nodes().items for gpu in node.gpus if gpu.mode == "kept"]
+    assert {entry.holder for gpu in gpus for entry in gpu.kept} == {"pod default/large"}
+    assert {entry.until for gpu in gpus for entry in gpu.kept} == {end(world)}
+    assert {entry.why for gpu in gpus for entry in gpu.kept} == {"starved"}
 
 
 def test_devices_shows_them(world: World) -> None:
-    found = devices.build_answer(reports(world).read(), "", selection.NodeFilter(mode="kept"))
-    rows = found.parts[0].rows  # type: ignore[union-attr]
+    answer = devices.build_answer(reports(world).read(), "", selection.NodeFilter(mode="kept"))
+    rows = answer.parts[0].rows  # type: ignore[union-attr]
     assert len(rows) == 6
     assert all(f"pod default/large until {end(world)}" in row for row in rows)
 
 
-def test_who_shows_them(world: World) -> None:
-    found = who.build_answer(reports(world).read(), "", "")
-    rows = [row for row in found.parts[0].rows if "kept" in row]  # type: ignore[union-attr]
+def test_the_who_command_shows_backfill_reservations(world: World) -> None:
+    answer = who.build_answer(reports(world).read(), "", "")
+    rows = [row for row in answer.parts[0].rows if "kept" in row]  # type: ignore[union-attr]
     assert len(rows) == 6
     assert all(row[0] == "pod default/large" and f"until {end(world)}" in row for row in rows)
     assert who.build_answer(reports(world).read(), "", "elsewhere").document == []
@@ -91,8 +88,10 @@ def test_metrics_count_them(world: World) -> None:
         dict,
     )
     registry = prometheus_client.CollectorRegistry()
-    made = scrape.ControllerCollector(sources, world.clock)
-    registry.register(metric_collector.FigureCollector(scrape.FAMILIES, made.figures))
+    controller_collector = scrape.ControllerCollector(sources, world.clock)
+    registry.register(
+        metric_collector.FigureCollector(scrape.FAMILIES, controller_collector.figures)
+    )
     plan = world.decider.current_plan()
     assert plan is not None
     value = registry.get_sample_value
@@ -119,9 +118,9 @@ def test_the_page_shows_them_and_their_end(world: World) -> None:
 
 
 def test_the_page_of_a_gpu_says_for_whom_it_is_kept(world: World) -> None:
-    found = reports(world).read()
-    gpu = next(one for node in found.nodes().items for one in node.gpus if one.mode == "kept")
-    page = web_page.an_application(web_page.Fixed(found)).test_client()
+    result = reports(world).read()
+    gpu = next(gpu for node in result.nodes().items for gpu in node.gpus if gpu.mode == "kept")
+    page = web_page.an_application(web_page.Fixed(result)).test_client()
     text = page.get(f"/nodes/{gpu.node}/gpus/{gpu.name}").text
     assert "pod default/large" in text
     assert "(backfill)" in text

@@ -14,22 +14,24 @@ def two_nodes(*more: objects.Raw) -> cluster_state.ClusterState:
 
 def changed(view: cluster_state.ClusterState, mark: int) -> set[ids.NodeName] | None:
     """The nodes that changed since; None: any may have."""
-    found = view.changed_since(mark)
-    return None if found is None else {*found[1]}
+    changed_value = view.changed_since(mark)
+    return None if changed_value is None else {*changed_value[1]}
 
 
-def put_claim(view: cluster_state.ClusterState, found: claims.Claim) -> None:
-    view.set_claim(found.key, found)
+def put_claim(view: cluster_state.ClusterState, claim: claims.Claim) -> None:
+    view.set_claim(claim.key, claim)
 
 
 def holders(view: cluster_state.ClusterState, device: str) -> list[str]:
-    return [one.claim for one in view.holders(claims.DeviceId(snapshots.DRIVER, "node-a", device))]
+    return [
+        holder.claim for holder in view.holders(claims.DeviceId(snapshots.DRIVER, "node-a", device))
+    ]
 
 
 def flight(name: str = "pod", node: ids.NodeName = A) -> snapshot.InFlight:
-    found = snapshots.holding("claim", node, "gpu-0")
-    assert found.allocation is not None
-    return snapshot.InFlight(objects.pod(name), node, {found.key: found.allocation})
+    claim = snapshots.holding("claim", node, "gpu-0")
+    assert claim.allocation is not None
+    return snapshot.InFlight(objects.pod(name), node, {claim.key: claim.allocation})
 
 
 def test_a_claim_concerns_the_nodes_that_reach_its_devices() -> None:
@@ -51,8 +53,8 @@ def test_a_claim_of_a_device_in_the_network_concerns_every_node() -> None:
 def test_a_slice_concerns_its_node_and_changes_the_world() -> None:
     view = two_nodes()
     mark, world = view.revision, view.generation
-    one = slices.parse(objects.a_slice("node-b", 3))
-    view.set_slice(one.name, one)
+    parsed = slices.parse(objects.a_slice("node-b", 3))
+    view.set_slice(parsed.name, parsed)
     assert changed(view, mark) == {B}
     assert view.generation != world
     assert [len(share.slices[0][1]) for share in view.reachable_pools(B)] == [3]
@@ -73,8 +75,8 @@ def test_an_object_that_says_the_same_changes_nothing() -> None:
     put_claim(view, snapshots.holding("x", "node-a", "gpu-0"))
     mark, world = view.revision, view.generation
     view.set_node(A, objects.node("node-a"))
-    one = slices.parse(objects.a_slice("node-a", 2))
-    view.set_slice(one.name, one)
+    parsed = slices.parse(objects.a_slice("node-a", 2))
+    view.set_slice(parsed.name, parsed)
     put_claim(view, snapshots.holding("x", "node-a", "gpu-0"))
     assert (changed(view, mark), view.generation) == (set(), world)
 
@@ -89,9 +91,9 @@ def test_a_class_or_a_rule_concerns_every_node_and_changes_the_world() -> None:
     view.set_taint_rule("r", rule)
     assert (changed(view, mark), view.generation) == (None, world + 2)
     (share,) = view.reachable_pools(A)
-    assert {taint.key for _, found in share.slices for one in found for taint in one.taints} >= {
-        "sick"
-    }
+    assert {
+        taint.key for _, devices in share.slices for device in devices for taint in device.taints
+    } >= {"sick"}
 
 
 def test_a_node_concerns_itself() -> None:
@@ -104,8 +106,8 @@ def test_a_node_concerns_itself() -> None:
 
 
 def test_a_node_whose_labels_change_reaches_other_devices() -> None:
-    one = {"key": "rack", "operator": "Exists"}
-    terms = {"nodeSelectorTerms": [{"matchExpressions": [one]}]}
+    entry = {"key": "rack", "operator": "Exists"}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [entry]}]}
     view = two_nodes(objects.a_far_slice(1, nodeSelector=terms))
     assert [share.pool.name for share in view.reachable_pools(A)] == ["node-a"]
     raw = objects.a_node("node-a")
@@ -166,28 +168,28 @@ def test_a_decision_that_lands_leaves_what_the_caches_say_by_then() -> None:
 
 
 def test_counters_left_follow_the_claims() -> None:
-    parts = [objects.drawing(f"part-{at}", "gpu-0", slots="1") for at in range(2)]
+    parts = [objects.drawing(f"part-{index}", "gpu-0", slots="1") for index in range(2)]
     view = snapshots.view(*objects.counting({"gpu-0": {"slots": "4"}}, parts))
-    (found,) = view.pools.values()
-    assert view.remaining_counters(found)["gpu-0", "slots"] == 4 * 10**9
+    (pool,) = view.pools.values()
+    assert view.remaining_counters(pool)["gpu-0", "slots"] == 4 * 10**9
     put_claim(view, snapshots.holding("x", "node-a", "part-0"))
-    assert view.remaining_counters(found)["gpu-0", "slots"] == 3 * 10**9
+    assert view.remaining_counters(pool)["gpu-0", "slots"] == 3 * 10**9
     view.set_claim(ids.Key("default/x"), None)
-    assert view.remaining_counters(found)["gpu-0", "slots"] == 4 * 10**9
+    assert view.remaining_counters(pool)["gpu-0", "slots"] == 4 * 10**9
 
 
 def test_a_log_that_grows_too_long_is_forgotten() -> None:
     view = two_nodes()
-    cordoned = [objects.node("node-a", unschedulable=bool(at)) for at in (1, 0)]
+    cordoned = [objects.node("node-a", unschedulable=bool(entry)) for entry in (1, 0)]
     mark = view.revision
-    for at in range(1 << 16):
-        view.set_node(A, cordoned[at % 2])
+    for index in range(1 << 16):
+        view.set_node(A, cordoned[index % 2])
     assert changed(view, mark) == {A}
     view.set_node(A, cordoned[0])
     assert changed(view, mark) is None
 
 
-def test_what_is_built_at_once_has_decisions_in_flight_too() -> None:
+def test_a_bulk_build_includes_in_flight_decisions() -> None:
     caches = snapshots.caches(
         [objects.node()], [objects.a_parsed_slice()], found_pods=[objects.pod()]
     )

@@ -31,10 +31,10 @@ def test_a_pod_that_goes_leaves_nothing() -> None:
     placed = placed_pods.PlacedPods({})
     for seen in (True, False):
         pod = affinity.a_pod("x", app="web", affinity=affinity.apart(affinity.term("web")))
-        for one in (pod, affinity.a_pod("plain", app="web")):
-            put(placed, one, A)
+        for item in (pod, affinity.a_pod("plain", app="web")):
+            put(placed, item, A)
             assert not seen or counts(placed)
-            placed.set_pod(one.key, None, None)
+            placed.set_pod(item.key, None, None)
         assert counts(placed) == {}
         assert not placed.has_anti_affinity
         assert not any(placed._pending.values())
@@ -51,12 +51,12 @@ def test_every_change_has_another_mark() -> None:
     assert len({*marks}) == len(marks)
 
 
-def test_what_is_remembered_is_made_anew_once_anything_changed() -> None:
+def test_the_cache_is_rebuilt_after_any_change() -> None:
     placed = placed_pods.PlacedPods({})
-    made = iter(range(9))
-    assert [placed.cached("key", lambda: next(made)) for _ in range(2)] == [0, 0]
+    numbers = iter(range(9))
+    assert [placed.cached("key", lambda: next(numbers)) for _ in range(2)] == [0, 0]
     put(placed, affinity.a_pod("x"), A)
-    assert placed.cached("key", lambda: next(made)) == 1
+    assert placed.cached("key", lambda: next(numbers)) == 1
 
 
 def test_a_layer_counts_more_pods_and_fewer() -> None:

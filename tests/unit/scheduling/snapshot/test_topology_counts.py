@@ -22,27 +22,27 @@ class ByNode:
 
 
 def test_counts_follow_the_steps_and_are_made_once() -> None:
-    running, made = topology_counts.RunningCounts(), ByNode()
-    assert running.get("key", lambda: made) is made
+    running, by_node = topology_counts.RunningCounts(), ByNode()
+    assert running.get("key", lambda: by_node) is by_node
     running.record(("web", A, 2))
     running.record(("web", A, -1))
-    assert running.get("key", ByNode) is made
-    assert made.pods == {A: 1}
+    assert running.get("key", ByNode) is by_node
+    assert by_node.pods == {A: 1}
 
 
 def test_counts_are_made_anew_after_more_steps_than_are_kept() -> None:
-    running, made = topology_counts.RunningCounts(), ByNode()
-    running.get("key", lambda: made)
+    running, by_node = topology_counts.RunningCounts(), ByNode()
+    running.get("key", lambda: by_node)
     for _ in range(2000):
         running.record(("web", A, 1))
-    assert running.get("key", lambda: ByNode(Counter({A: 2000}))) is not made
+    assert running.get("key", lambda: ByNode(Counter({A: 2000}))) is not by_node
 
 
 def test_counts_are_made_anew_when_nodes_change() -> None:
-    running, made = topology_counts.RunningCounts(), ByNode()
-    running.get("key", lambda: made)
+    running, by_node = topology_counts.RunningCounts(), ByNode()
+    running.get("key", lambda: by_node)
     running.clear()
-    assert running.get("key", ByNode) is not made
+    assert running.get("key", ByNode) is not by_node
 
 
 def test_a_layer_adds_its_steps_and_takes_them_off_again() -> None:

@@ -15,8 +15,8 @@ def run(nvml: selection.Nvml, line: str) -> tuple[int, str]:
 
 
 def refused(nvml: selection.Nvml, line: str, status: int) -> str:
-    found, text = run(nvml, line)
-    assert found == status
+    count, text = run(nvml, line)
+    assert count == status
     return text
 
 
@@ -62,7 +62,7 @@ def test_a_lost_gpu_ends_a_listing_with_words() -> None:
         ("-x", "Invalid combination of input arguments."),
     ],
 )
-def test_what_is_not_of_the_grammar_is_refused_with_words(line: str, words: str) -> None:
+def test_invalid_arguments_are_refused_with_a_message(line: str, words: str) -> None:
     assert words in refused(a_client("t4"), line, 2)
 
 
@@ -108,10 +108,10 @@ def test_a_vgpu_guest_has_no_time_slice_and_no_reset() -> None:
 
 def test_only_root_changes_anything() -> None:
     nvml = a_client("hgx-h100", root=False)
-    before = nvml.machine.changes
+    previous = nvml.machine.changes
     for line in (*("compute-policy --set-timeslice=1", "-c 3 -i 0", "-pm 0", "-mig 1", "-r -i 0"),):
         assert "Insufficient Permissions" in refused(nvml, line, codes.Return.NO_PERMISSION)
-    assert nvml.machine.changes == before
+    assert nvml.machine.changes == previous
     assert run(nvml, "compute-policy -l")[0] == 0
 
 
@@ -183,8 +183,8 @@ def test_a_gpu_that_persistence_mode_keeps_open_is_not_reset() -> None:
 
 
 def test_a_gpu_that_another_client_has_open_is_not_reset_and_the_others_are() -> None:
-    of = machine.build("hgx-h100", seed="node-1")
-    nvml = selection.Nvml(of, others=1, held={of.gpus[0].bus_id})
+    built = machine.build("hgx-h100", seed="node-1")
+    nvml = selection.Nvml(built, others=1, held={built.gpus[0].bus_id})
     nvml.init()
     status, text = reset(nvml)
     assert (status, text.startswith(IN_USE)) == (255, True)

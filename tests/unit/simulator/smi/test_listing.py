@@ -33,47 +33,47 @@ def log(nvml: selection.Nvml) -> ET.Element:
 def test_the_xml_log_tells_every_gpu_as_nvml_does(name: str) -> None:
     nvml = a_client(name)
     root = log(nvml)
-    of = nvml.machine
-    assert root.findtext("driver_version") == of.driver_version
-    assert root.findtext("cuda_version") == of.profile.driver.cuda
-    assert root.findtext("attached_gpus") == str(len(of.gpus))
-    for told, gpu in zip(root.findall("gpu"), of.gpus, strict=True):
+    machine = nvml.machine
+    assert root.findtext("driver_version") == machine.driver_version
+    assert root.findtext("cuda_version") == machine.profile.driver.cuda
+    assert root.findtext("attached_gpus") == str(len(machine.gpus))
+    for match, gpu in zip(root.findall("gpu"), machine.gpus, strict=True):
         total = gpu.product.memory_mib.total
-        assert told.get("id") == told.findtext("pci/pci_bus_id") == gpu.bus_id
-        assert told.findtext("uuid") == gpu.uuid
-        assert told.findtext("product_name") == gpu.product.name
-        assert told.findtext("minor_number") == str(gpu.slot.minor)
-        assert told.findtext("fb_memory_usage/total") == f"{total} MiB"
-        assert told.findtext("compute_mode") == "Default"
-        module = told.findtext("platformInfo/module_id")
+        assert match.get("id") == match.findtext("pci/pci_bus_id") == gpu.bus_id
+        assert match.findtext("uuid") == gpu.uuid
+        assert match.findtext("product_name") == gpu.product.name
+        assert match.findtext("minor_number") == str(gpu.slot.minor)
+        assert match.findtext("fb_memory_usage/total") == f"{total} MiB"
+        assert match.findtext("compute_mode") == "Default"
+        module = match.findtext("platformInfo/module_id")
         assert module in {"N/A", str(gpu.slot.module or 1)}
         mig = "Disabled" if gpu.product.mig else "N/A"
-        assert told.findtext("mig_mode/current_mig") == mig
-        assert (told.findtext("remapped_rows") == "N/A") == (not gpu.remaps_rows)
-        fabric = "Completed" if of.profile.fabric else "N/A"
-        assert told.findtext("fabric/state") == fabric
+        assert match.findtext("mig_mode/current_mig") == mig
+        assert (match.findtext("remapped_rows") == "N/A") == (not gpu.remaps_rows)
+        fabric = "Completed" if machine.profile.fabric else "N/A"
+        assert match.findtext("fabric/state") == fabric
 
 
 def test_mig_devices_and_processes_are_told_below_their_gpu() -> None:
     nvml = a_client("hgx-h100")
     handle = nvml.device_get_handle_by_index(0)
     nvml.device_set_mig_mode(handle, 1)
-    made = nvml.device_create_gpu_instance_with_placement(handle, 9, 4, 4)
-    nvml.gpu_instance_create_compute_instance(made, 2)
+    gpu_instance = nvml.device_create_gpu_instance_with_placement(handle, 9, 4, 4)
+    nvml.gpu_instance_create_compute_instance(gpu_instance, 2)
     gpu = nvml.machine.gpus[0]
     nvml.machine.board(gpu).processes.append(state.Process(41, 300 << 20, 2, 0))
-    told = log(nvml).findall("gpu")[0]
-    device = told.find("mig_devices/mig_device")
+    element = log(nvml).findall("gpu")[0]
+    device = element.find("mig_devices/mig_device")
     assert device is not None
     assert device.findtext("gpu_instance_id") == "2"
     assert device.findtext("device_attributes/shared/multiprocessor_count") == "60"
     assert device.findtext("fb_memory_usage/used") == "300 MiB"
     assert device.findtext("bar1_memory_usage/total") == "65535 MiB"
     assert device.findtext("bar1_memory_usage/used") == "2 MiB"
-    process = told.find("processes/process_info")
+    process = element.find("processes/process_info")
     assert process is not None
     assert [part.text for part in process] == ["2", "0", "41", "C", "N/A", "300 MiB"]
-    assert told.findtext("utilization/gpu_util") == "N/A"
+    assert element.findtext("utilization/gpu_util") == "N/A"
 
 
 def test_memory_that_is_not_told_is_told_as_such() -> None:
@@ -91,11 +91,11 @@ def test_errors_and_repairs_are_told() -> None:
     board.remap.uncorrected, board.remap.pending = 2, True
     board.ecc.uncorrected = 5
     board.recovery = codes.RecoveryAction.DRAIN_AND_RESET
-    told = log(nvml).findall("gpu")[0]
-    assert told.findtext("remapped_rows/remapped_row_unc") == "2"
-    assert told.findtext("remapped_rows/remapped_row_pending") == "Yes"
-    assert told.findtext("ecc_errors/volatile/dram_uncorrectable") == "5"
-    assert told.findtext("gpu_recovery_action") == "Drain and Reset"
+    element = log(nvml).findall("gpu")[0]
+    assert element.findtext("remapped_rows/remapped_row_unc") == "2"
+    assert element.findtext("remapped_rows/remapped_row_pending") == "Yes"
+    assert element.findtext("ecc_errors/volatile/dram_uncorrectable") == "5"
+    assert element.findtext("gpu_recovery_action") == "Drain and Reset"
     assert log(a_client("t4")).findtext("gpu/retired_pages/pending_retirement") == "No"
 
 
@@ -150,7 +150,7 @@ def test_columns_have_units_and_headers_unless_told_otherwise() -> None:
     assert bare == "0, Tesla T4, 15360, 9.00, 33, [N/A]\n"
 
 
-def test_what_the_kernel_alone_is_asked_is_not_in_nvml() -> None:
+def test_the_time_slice_of_the_kernel_is_not_in_nvml() -> None:
     assert not hasattr(library.Library, "device_set_timeslice")
 
 
@@ -165,12 +165,12 @@ def test_every_field_that_the_help_lists_is_answered_on_every_machine(name: str)
 
 
 def test_gputils_question_is_answered_without_units() -> None:
-    asked = (
+    question = (
         "index,uuid,utilization.gpu,memory.total,memory.used,memory.free,driver_version,name,"
         "gpu_serial,display_active,display_mode,temperature.gpu"
     )
     nvml = a_client("t4")
-    row = said(nvml, f"--query-gpu={asked} --format=csv,noheader,nounits").splitlines()[0]
+    row = said(nvml, f"--query-gpu={question} --format=csv,noheader,nounits").splitlines()[0]
     cells = row.split(", ")
     assert (cells[0], cells[1]) == ("0", nvml.gpus[0].uuid)
     assert cells[9:11] == ["Disabled", "Disabled"]
@@ -181,8 +181,8 @@ def test_compute_apps_are_listed_by_process() -> None:
     nvml = a_client("l4")
     board = nvml.machine.board(nvml.gpus[0])
     board.processes.append(state.Process(4711, 2048 << 20))
-    asked = "--query-compute-apps=pid,gpu_uuid,used_memory --format=csv,noheader"
-    assert said(nvml, asked) == f"4711, {nvml.gpus[0].uuid}, 2048 MiB\n"
+    question = "--query-compute-apps=pid,gpu_uuid,used_memory --format=csv,noheader"
+    assert said(nvml, question) == f"4711, {nvml.gpus[0].uuid}, 2048 MiB\n"
 
 
 def test_the_version_names_driver_and_cuda() -> None:

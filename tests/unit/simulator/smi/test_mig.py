@@ -9,10 +9,10 @@ from simulator.smi import command, selection
 @pytest.fixture
 def nvml() -> selection.Nvml:
     """GPU 0 of eight with MIG on."""
-    made = selection.Nvml(machine.build("hgx-h100", seed="node-1"))
-    made.init()
-    assert run(made, "-mig 1 -i 0")[0] == 0
-    return made
+    created = selection.Nvml(machine.build("hgx-h100", seed="node-1"))
+    created.init()
+    assert run(created, "-mig 1 -i 0")[0] == 0
+    return created
 
 
 def run(nvml: selection.Nvml, line: str) -> tuple[int, str]:

@@ -67,13 +67,13 @@ def test_an_authority_is_announced_before_it_signs_and_the_former_stays_believed
     assert announced.authority == first.authority
     assert announced.leaf == first.leaf
     assert ca.ensure_bundle(announced, HOSTS, due + dt.timedelta(minutes=59)) is announced
-    at = due + dt.timedelta(hours=1)
-    after = ca.ensure_bundle(announced, HOSTS, at)
+    moment = due + dt.timedelta(hours=1)
+    after = ca.ensure_bundle(announced, HOSTS, moment)
     assert (after.authority, after.following) == (announced.following, None)
     # Whichever of the two is served, whichever of the two is believed by now.
-    assert is_believed(announced, after.leaf, at)
-    assert is_believed(after, announced.leaf, at)
-    assert not is_believed(first, after.leaf, at)
+    assert is_believed(announced, after.leaf, moment)
+    assert is_believed(after, announced.leaf, moment)
+    assert not is_believed(first, after.leaf, moment)
 
 
 def test_through_ten_years_every_bundle_is_believed_and_believes_the_one_before() -> None:
@@ -90,16 +90,16 @@ def test_through_ten_years_every_bundle_is_believed_and_believes_the_one_before(
 
 
 def test_after_years_of_absence_all_begins_anew() -> None:
-    at = NOW + ca.AUTHORITY
-    after = ca.ensure_bundle(begun(), HOSTS, at)
-    assert is_believed(after, after.leaf, at)
+    moment = NOW + ca.AUTHORITY
+    after = ca.ensure_bundle(begun(), HOSTS, moment)
+    assert is_believed(after, after.leaf, moment)
 
 
 def test_a_bundle_is_read_back_as_it_was_written() -> None:
     first = begun()
     due = ca.ensure_bundle(first, HOSTS, NOW + 2 * ca.AUTHORITY / 3 + DAY)
-    for one in (first, due):
-        assert ca.parse_data(ca.render_data(one)) == one
+    for bundle in (first, due):
+        assert ca.parse_data(ca.render_data(bundle)) == bundle
 
 
 @pytest.mark.parametrize("key", ["authority.crt", "authority.key", "tls.crt", "tls.key"])

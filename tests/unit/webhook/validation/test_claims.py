@@ -23,33 +23,35 @@ def a_kind(kind: str = "ResourceClaim", version: str = "v1") -> admission_review
 
 
 def said(
-    obj: Raw, kind: admission_review.ObjectKind | None = None, known: configs.ClusterFacts = KNOWN
+    obj: Raw,
+    kind: admission_review.ObjectKind | None = None,
+    cluster_facts: configs.ClusterFacts = KNOWN,
 ) -> Any:
-    return validation_claims.check(kind or a_kind(), obj, known)
+    return validation_claims.check(kind or a_kind(), obj, cluster_facts)
 
 
 def a_request(device_class: str, name: str = "gpu", count: int = 1, **more: Any) -> Raw:
     return objects.a_request(name, count, deviceClassName=device_class, **more)
 
 
-def of_claim(*requests: Raw, config: list[Raw], known: configs.ClusterFacts = KNOWN) -> Any:
-    return said(objects.a_claim("one", *requests, config=config), known=known)
+def of_claim(*requests: Raw, config: list[Raw], cluster_facts: configs.ClusterFacts = KNOWN) -> Any:
+    return said(objects.a_claim("one", *requests, config=config), cluster_facts=cluster_facts)
 
 
 def problem(*requests: Raw, config: list[Raw]) -> str:
-    (found,) = of_claim(*requests, config=config).problems
-    return str(found)
+    (result,) = of_claim(*requests, config=config).problems
+    return str(result)
 
 
 def test_a_wrong_field_is_named_by_its_whole_path_with_a_hint() -> None:
     wrong = objects.a_config(sharing={"strategy": "MPS", "mps": {"pinedMemory": "1Gi"}})
     claim = objects.a_claim("one", config=[objects.a_config(), wrong])
-    at = "devices.config[1].opaque.parameters.sharing.mps.pinedMemory: is not a field"
+    time = "devices.config[1].opaque.parameters.sharing.mps.pinedMemory: is not a field"
     hint = "(did you mean pinnedMemory?)"
-    assert said(claim).problems == (f"spec.{at} {hint}",)
+    assert said(claim).problems == (f"spec.{time} {hint}",)
     template = {"spec": {"spec": claim["spec"]}}
     kind = a_kind("ResourceClaimTemplate")
-    assert said(template, kind).problems == (f"spec.spec.{at} {hint}",)
+    assert said(template, kind).problems == (f"spec.spec.{time} {hint}",)
 
 
 def test_the_other_makers_names_are_translated_both_ways() -> None:
@@ -63,7 +65,7 @@ def test_the_other_makers_names_are_translated_both_ways() -> None:
 def test_every_wrong_document_is_told() -> None:
     wrong = objects.a_config("Bogus")
     missing = {"opaque": {"driver": names.DRIVER}}
-    assert [one.partition(":")[0] for one in of_claim(config=[wrong, missing]).problems] == [
+    assert [entry.partition(":")[0] for entry in of_claim(config=[wrong, missing]).problems] == [
         "spec.devices.config[0].opaque.parameters.kind",
         "spec.devices.config[1].opaque.parameters.apiVersion",
     ]
@@ -96,21 +98,21 @@ def test_namespaces_may_meet_by_the_class_only() -> None:
 def test_the_policies_of_a_class_are_judged_as_the_allocator_judges_them(words: str) -> None:
     raw = objects.a_class("one")
     raw["metadata"]["annotations"] = {names.POLICIES_ANNOTATION: words}
-    found = said(raw, a_kind("DeviceClass")).problems
+    problems = said(raw, a_kind("DeviceClass")).problems
     view = snapshots.view(objects.a_slice("node-a", 1), found_classes=[device_classes.parse(raw)])
     claim = objects.claim("c", objects.a_request("r", 1, deviceClassName="one"))
     answer = allocation.decide(view, claim)
     if isinstance(answer, allocator_types.Placement):
-        assert found == ()
+        assert problems == ()
     else:
-        (text,) = found
+        (text,) = problems
         assert text.removeprefix("metadata.annotations[ration.dev/policies]: ") in answer.detail
 
 
 def test_a_class_is_told_of_its_policies_and_its_configuration_at_once() -> None:
     raw = objects.a_class("one", config=[objects.a_config("Bogus")])
     raw["metadata"]["annotations"] = {names.POLICIES_ANNOTATION: "best"}
-    assert [one.partition(":")[0] for one in said(raw, a_kind("DeviceClass")).problems] == [
+    assert [entry.partition(":")[0] for entry in said(raw, a_kind("DeviceClass")).problems] == [
         "metadata.annotations[ration.dev/policies]",
         "spec.config[0].opaque.parameters.kind",
     ]
@@ -157,26 +159,26 @@ def test_a_kind_that_names_a_request_for_another_is_refused() -> None:
     assert of_claim(a_request(MIG), config=[objects.a_config()]) == validation_claims.NOTHING
 
 
-def test_of_a_class_that_is_not_known_there_is_a_warning() -> None:
-    found = of_claim(a_request("theirs"), config=[objects.a_config(sharing=PLAIN_MPS)])
-    assert found.problems == ()
-    assert "depends on what class theirs gives it" in found.warnings[0]
+def test_an_unknown_class_is_a_warning() -> None:
+    claim = of_claim(a_request("theirs"), config=[objects.a_config(sharing=PLAIN_MPS)])
+    assert claim.problems == ()
+    assert "depends on what class theirs gives it" in claim.warnings[0]
 
 
-def test_of_both_kinds_for_one_request_one_is_always_wrong() -> None:
+def test_two_kinds_of_configuration_for_a_request_conflict() -> None:
     both = [objects.a_config("GpuConfig", "gpu"), objects.a_config("MigDeviceConfig", "gpu")]
     assert len(of_claim(a_request("theirs"), config=both).problems) == 1
 
 
-def test_one_alternative_that_can_be_had_is_enough() -> None:
+def test_a_satisfiable_alternative_is_enough() -> None:
     ways = [
         objects.a_way("small", deviceClassName=SLICED),
         objects.a_way("large", deviceClassName=names.CLASS_GPU),
     ]
     several = objects.first_available("gpu", *ways)
-    found = of_claim(several, config=[objects.a_config(sharing=LIMITED)])
-    assert found.problems == ()
-    assert "shared by time-slicing" in found.warnings[0]
+    claim = of_claim(several, config=[objects.a_config(sharing=LIMITED)])
+    assert claim.problems == ()
+    assert "shared by time-slicing" in claim.warnings[0]
     only = objects.first_available("gpu", *ways[:1])
     assert len(of_claim(only, config=[objects.a_config(sharing=LIMITED)]).problems) == 1
 
@@ -204,9 +206,9 @@ def test_requests_of_v1beta1_have_their_fields_in_themselves() -> None:
 def test_limits_of_a_claims_own_daemon_are_what_its_devices_can_have(
     requests: list[Raw], mps: Raw, words: str
 ) -> None:
-    found = of_claim(*requests, config=[objects.a_config(sharing={"strategy": "MPS", "mps": mps})])
-    assert words in " ".join(found.problems)
-    assert bool(found.problems) == bool(words)
+    claim = of_claim(*requests, config=[objects.a_config(sharing={"strategy": "MPS", "mps": mps})])
+    assert words in " ".join(claim.problems)
+    assert bool(claim.problems) == bool(words)
 
 
 def test_two_mig_devices_have_no_daemon_in_common() -> None:
@@ -214,11 +216,11 @@ def test_two_mig_devices_have_no_daemon_in_common() -> None:
     assert "a MIG device alone" in problem(a_request(MIG, count=2), config=[entry])
 
 
-def test_what_cannot_be_known_of_a_daemon_is_a_warning() -> None:
+def test_unknown_daemon_limits_are_a_warning() -> None:
     by_uuid = {"strategy": "MPS", "mps": {"pinnedMemoryPerDevice": {"GPU-1": "1Gi"}}}
-    found = of_claim(config=[objects.a_config(sharing=by_uuid)])
-    assert found.problems == ()
-    assert "only where the claim gets that very device" in found.warnings[0]
+    claim = of_claim(config=[objects.a_config(sharing=by_uuid)])
+    assert claim.problems == ()
+    assert "only where the claim gets that very device" in claim.warnings[0]
     places = {"strategy": "MPS", "mps": {"pinnedMemoryPerDevice": {"7": "1Gi"}}}
     every = a_request(names.CLASS_GPU, allocationMode="All")
     assert (
@@ -228,26 +230,32 @@ def test_what_cannot_be_known_of_a_daemon_is_a_warning() -> None:
 
 def test_limits_beyond_all_hardware_are_warned_of_and_not_refused() -> None:
     huge = {"strategy": "MPS", "mps": {"pinnedMemory": "200Gi"}}
-    found = of_claim(config=[objects.a_config(sharing=huge)])
-    assert (found.problems, len(found.warnings)) == ((), 1)
-    assert "200Gi of memory is more than any whole GPU" in found.warnings[0]
-    assert "80Gi at most" in found.warnings[0]
-    asked = a_request(MPS, capacity={"requests": {"memory": "90Gi"}})
-    assert len(of_claim(asked, config=[]).warnings) == 1
+    claim = of_claim(config=[objects.a_config(sharing=huge)])
+    assert (claim.problems, len(claim.warnings)) == ((), 1)
+    assert "200Gi of memory is more than any whole GPU" in claim.warnings[0]
+    assert "80Gi at most" in claim.warnings[0]
+    request = a_request(MPS, capacity={"requests": {"memory": "90Gi"}})
+    assert len(of_claim(request, config=[]).warnings) == 1
     blind = configs.ClusterFacts(names.DRIVER, CLASSES)
-    assert of_claim(asked, config=[], known=blind) == validation_claims.NOTHING
+    assert of_claim(request, config=[], cluster_facts=blind) == validation_claims.NOTHING
 
 
 @pytest.mark.parametrize(("newest", "warned"), [(550, True), (580, False), (0, False)])
 def test_multi_user_mps_warns_when_no_nodes_driver_supports_it(
     newest: int, *, warned: bool
 ) -> None:
-    asked = {"strategy": "MPS", "mps": {"multiUser": True}}
-    known = configs.ClusterFacts(names.DRIVER, CLASSES, hardware.Hardware(newest_driver=newest))
+    requested = {"strategy": "MPS", "mps": {"multiUser": True}}
+    cluster_facts = configs.ClusterFacts(
+        names.DRIVER, CLASSES, hardware.Hardware(newest_driver=newest)
+    )
     for request in (a_request(MPS), a_request(names.CLASS_GPU)):
-        found = of_claim(request, config=[objects.a_config(sharing=asked)], known=known)
-        assert found.problems == ()
-        assert [("driver 550; expected 580" in one) for one in found.warnings] == [True] * warned
+        claim = of_claim(
+            request, config=[objects.a_config(sharing=requested)], cluster_facts=cluster_facts
+        )
+        assert claim.problems == ()
+        assert [("driver 550; expected 580" in warning) for warning in claim.warnings] == [
+            True
+        ] * warned
 
 
 def test_a_class_is_measured_by_its_own_selectors() -> None:
@@ -258,13 +266,13 @@ def test_a_class_is_measured_by_its_own_selectors() -> None:
     assert "is shared by mps" in said(obj, a_kind("DeviceClass")).problems[0]
 
 
-def test_what_a_class_brings_counts_for_its_claims() -> None:
+def test_configuration_of_a_class_counts_for_its_claims() -> None:
     raw = objects.a_class("turns", config=[objects.a_config(sharing=TURNS)])
-    known = configs.ClusterFacts(names.DRIVER, {"turns": device_classes.parse(raw)})
+    cluster_facts = configs.ClusterFacts(names.DRIVER, {"turns": device_classes.parse(raw)})
     request = a_request("turns", capacity={"requests": {"memory": "1Gi"}})
-    assert of_claim(request, config=[], known=known) == validation_claims.NOTHING
+    assert of_claim(request, config=[], cluster_facts=cluster_facts) == validation_claims.NOTHING
     mig = [objects.a_config("MigDeviceConfig", "gpu")]
-    assert "request gpu" in of_claim(request, config=mig, known=known).problems[0]
+    assert "request gpu" in of_claim(request, config=mig, cluster_facts=cluster_facts).problems[0]
 
 
 @pytest.mark.parametrize(
@@ -289,10 +297,10 @@ def test_the_largest_that_is_published_is_found_among_slices() -> None:
     whole = slices.parse(objects.a_slice("node-b", 2))
     other = slices.parse(objects.a_slice("node-c", 2, driver="other.dev"))
     assert hardware.slice_hardware(other, names.DRIVER) == hardware.UNKNOWN
-    found = hardware.max_hardware(
-        hardware.slice_hardware(one, names.DRIVER) for one in (mine, whole)
+    max_hardware = hardware.max_hardware(
+        hardware.slice_hardware(item, names.DRIVER) for item in (mine, whole)
     )
-    assert found == hardware.Hardware(80 << 30, 10 << 30, 570)
+    assert max_hardware == hardware.Hardware(80 << 30, 10 << 30, 570)
 
 
 def needs(isolation: str, *requests: str) -> Raw:
@@ -300,7 +308,7 @@ def needs(isolation: str, *requests: str) -> Raw:
 
 
 @pytest.mark.parametrize("isolation", ["hardware", "limits", "none"])
-def test_of_a_part_by_need_any_isolation_can_be_asked(isolation: str) -> None:
+def test_a_part_by_need_accepts_any_isolation(isolation: str) -> None:
     request = a_request(SLICE, count=2, capacity={"requests": {"memory": "20Gi"}})
     assert of_claim(request, config=[needs(isolation)]) == validation_claims.NOTHING
 
@@ -324,17 +332,17 @@ def test_an_isolation_that_the_class_does_not_have_is_refused(
 
 
 def test_a_wrong_word_for_isolation_is_named_by_its_path_with_a_hint() -> None:
-    at = "spec.devices.config[0].opaque.parameters"
-    assert problem(config=[needs("some")]).startswith(f"{at}.isolation: ")
+    time = "spec.devices.config[0].opaque.parameters"
+    assert problem(config=[needs("some")]).startswith(f"{time}.isolation: ")
     misspelt = objects.a_config("SliceConfig", isolaton="none")
     assert "(did you mean isolation?)" in problem(config=[misspelt])
 
 
-def test_what_only_some_parts_by_need_can_have_is_a_warning() -> None:
+def test_isolation_of_only_some_parts_is_a_warning() -> None:
     mps = objects.a_config("GpuConfig", "gpu", sharing=PLAIN_MPS)
-    found = of_claim(a_request(SLICE), config=[mps])
-    assert not found.problems
-    assert "strategy MPS depends on what class gpu-slice.ration.dev gives it" in found.warnings[0]
+    claim = of_claim(a_request(SLICE), config=[mps])
+    assert not claim.problems
+    assert "strategy MPS depends on what class gpu-slice.ration.dev gives it" in claim.warnings[0]
 
 
 def test_a_part_by_need_that_only_hardware_isolates_is_judged_as_a_mig_device() -> None:

@@ -19,9 +19,9 @@ def a_claim(device_class: str, config: Any = (), count: int = 1, **more: Any) ->
 
 
 def part(claim: Raw) -> opaque.ConfigPart:
-    found = opaque.claim_part(KIND, claim)
-    assert found is not None
-    return found
+    config_part = opaque.claim_part(KIND, claim)
+    assert config_part is not None
+    return config_part
 
 
 def a_pod(*containers: list[Raw], init: Any = (), **sources: str) -> Raw:
@@ -31,8 +31,8 @@ def a_pod(*containers: list[Raw], init: Any = (), **sources: str) -> Raw:
     return {
         "metadata": {"generateName": "web-"},
         "spec": {
-            "initContainers": [of(f"i{at}", uses) for at, uses in enumerate(init)],
-            "containers": [of(f"c{at}", uses) for at, uses in enumerate(containers)],
+            "initContainers": [of(f"i{index}", uses) for index, uses in enumerate(init)],
+            "containers": [of(f"c{index}", uses) for index, uses in enumerate(containers)],
             "resourceClaims": [
                 {"name": name, "resourceClaimTemplateName": source}
                 if source.startswith("t-")
@@ -43,12 +43,12 @@ def a_pod(*containers: list[Raw], init: Any = (), **sources: str) -> Raw:
     }
 
 
-def uses(*found: str) -> list[Raw]:
-    return [{"name": name} for name in found]
+def uses(*texts: str) -> list[Raw]:
+    return [{"name": name} for name in texts]
 
 
 def said(pod: Raw, **claims: Raw) -> Any:
-    return pods.check(pod, {name: part(one) for name, one in claims.items()}, KNOWN)
+    return pods.check(pod, {name: part(claim) for name, claim in claims.items()}, KNOWN)
 
 
 SHARE, WHOLE, SERVED = a_claim(MPS), a_claim(names.CLASS_GPU), a_claim(names.CLASS_GPU, [OWN])
@@ -88,7 +88,7 @@ def test_the_container_and_what_clashes_are_named() -> None:
     )
 
 
-def test_one_request_for_two_shares_is_no_containers() -> None:
+def test_a_request_for_two_shares_fits_no_container() -> None:
     assert said(a_pod(uses("a"), a="t-a"), a=a_claim(MPS, count=2)).problems
     assert said(a_pod([], a="t-a"), a=a_claim(MPS, count=2)).problems == ()
     everything = a_claim(MPS, allocationMode="All")
@@ -117,7 +117,7 @@ def test_a_claim_that_is_named_twice_is_one() -> None:
     assert said(a_pod(uses("a", "b"), a="one", b="other"), a=SHARE, b=SHARE).problems
 
 
-def test_what_may_become_something_else_is_not_refused() -> None:
+def test_a_field_that_may_still_change_is_not_refused() -> None:
     several = objects.first_available(
         "gpu",
         objects.a_way("share", deviceClassName=MPS),
@@ -130,7 +130,10 @@ def test_what_may_become_something_else_is_not_refused() -> None:
 def test_claims_that_are_not_known_are_left_out() -> None:
     pod = a_pod(uses("a", "b"), a="t-a", b="t-b")
     assert said(pod, a=SHARE).problems == ()
-    assert [(one.name, one.kind, one.source) for one in pods.claim_references(pod)] == [
+    assert [
+        (claim_reference.name, claim_reference.kind, claim_reference.source)
+        for claim_reference in pods.claim_references(pod)
+    ] == [
         ("a", "ResourceClaimTemplate", "t-a"),
         ("b", "ResourceClaimTemplate", "t-b"),
     ]

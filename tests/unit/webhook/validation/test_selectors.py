@@ -12,12 +12,15 @@ SHARING = 'device.attributes["gpu.ration.dev"].sharing'
 
 
 def shipped() -> dict[str, device_classes.DeviceClass]:
-    return {one.name: one for one in map(device_classes.parse, helm.usual("DeviceClass"))}
+    return {
+        device_class.name: device_class
+        for device_class in map(device_classes.parse, helm.usual("DeviceClass"))
+    }
 
 
 def face(*selectors: str, device_class: str = "any", driver: str = names.DRIVER) -> Face:
-    asked = dra_requests.Request("gpu", device_class, selectors)
-    (way,) = validation_selectors.candidate_ways(asked, shipped(), driver)
+    request = dra_requests.Request("gpu", device_class, selectors)
+    (way,) = validation_selectors.candidate_ways(request, shipped(), driver)
     return way.face
 
 
@@ -79,8 +82,11 @@ def test_each_alternative_has_its_own_face() -> None:
             dra_requests.Request("gpu/b", "gpu-mps.ration.dev", count=2),
         ),
     )
-    found = validation_selectors.candidate_ways(several, shipped(), names.DRIVER)
-    assert [(one.name, one.face, one.count) for one in found] == [
+    candidate_ways = validation_selectors.candidate_ways(several, shipped(), names.DRIVER)
+    assert [
+        (candidate_way.name, candidate_way.face, candidate_way.count)
+        for candidate_way in candidate_ways
+    ] == [
         ("gpu/a", Face.WHOLE, 1),
         ("gpu/b", Face.MPS, 2),
     ]

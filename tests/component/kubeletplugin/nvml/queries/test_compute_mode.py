@@ -29,10 +29,10 @@ def mode_of(node: simulated_node.SimulatedNode, device: str) -> int:
     machine = store.load(node.at.base)
     for gpu in machine.gpus:
         board = machine.board(gpu)
-        parts = (one for part in board.instances for one in part.compute)
-        known = {gpu.uuid: board.compute_mode, **{one.uuid: one.compute_mode for one in parts}}
-        if device in known:
-            return known[device]
+        parts = (compute_instance for part in board.instances for compute_instance in part.compute)
+        fields = {gpu.uuid: board.compute_mode, **{part.uuid: part.compute_mode for part in parts}}
+        if device in fields:
+            return fields[device]
     raise LookupError(device)
 
 
@@ -50,7 +50,7 @@ def test_a_mig_device_has_a_compute_mode_of_its_own(node: simulated_node.Simulat
 def test_a_whole_gpu_is_exclusive_and_its_neighbour_is_not(
     node: simulated_node.SimulatedNode,
 ) -> None:
-    gpu, neighbour = (one.uuid for one in node.gpus()[:2])
+    gpu, neighbour = (gpu.uuid for gpu in node.gpus()[:2])
     compute_mode.NvmlComputeModes(node.library.session).write(ids.GpuUuid(gpu), EXCLUSIVE)
     assert (mode_of(node, gpu), mode_of(node, neighbour)) == (EXCLUSIVE, DEFAULT)
 

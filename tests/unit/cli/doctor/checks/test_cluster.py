@@ -12,25 +12,28 @@ State = findings.State
 FORBIDDEN = facts.Unreadable("list nodes", "API server: 403", forbidden=True)
 
 
-def test_where_all_is_well_nothing_is_wrong_and_nothing_is_to_be_done() -> None:
-    found = checks.run(doctored.healthy())
-    assert {one.state for one in found} == {State.FINE, State.NOTE}
-    assert {one.fix for one in found} == {""}
-    assert findings.exit_code(found) is findings.Exit.FINE
+def test_a_healthy_cluster_has_no_problems_and_no_remedies() -> None:
+    run = checks.run(doctored.healthy())
+    assert {finding.state for finding in run} == {State.FINE, State.NOTE}
+    assert {finding.fix for finding in run} == {""}
+    assert findings.exit_code(run) is findings.Exit.FINE
 
 
 @pytest.mark.parametrize("version", ["v1.36.3", "v1.35.9"])
 def test_a_server_below_the_floor_is_wrong(version: str) -> None:
-    one = doctored.found("kubernetes", version=version)
-    assert (one.state, one.message) == (State.WRONG, f"Kubernetes is {version}, below 1.36.4")
-    assert "upgrade" in one.fix
+    finding = doctored.found("kubernetes", version=version)
+    assert (finding.state, finding.message) == (
+        State.WRONG,
+        f"Kubernetes is {version}, below 1.36.4",
+    )
+    assert "upgrade" in finding.fix
 
 
 def test_without_the_api_group_it_is_told_once() -> None:
     missing = facts.Unreadable("list deviceclasses", "API server: 404", missing=True)
-    told = doctored.states(classes=missing, slices=missing)
-    assert told["api"] == "wrong"
-    assert "classes" not in told
+    states = doctored.states(classes=missing, slices=missing)
+    assert states["api"] == "wrong"
+    assert "classes" not in states
 
 
 def test_a_driver_without_a_class_cannot_be_claimed() -> None:
@@ -44,17 +47,17 @@ def test_a_driver_without_a_class_cannot_be_claimed() -> None:
 def test_devices_without_counters_say_that_sharing_is_off() -> None:
     device = doctored.a_device()
     del device["consumesCounters"]
-    one = doctored.found("features", slices=(objects.a_slice("node-a", [device]),))
-    assert (one.state, one.message[:14]) == (State.WRONG, "sharing is off")
-    assert "DRAPartitionableDevices" in one.fix
+    finding = doctored.found("features", slices=(objects.a_slice("node-a", [device]),))
+    assert (finding.state, finding.message[:14]) == (State.WRONG, "sharing is off")
+    assert "DRAPartitionableDevices" in finding.fix
 
 
 def test_the_controllers_devices_without_taints_are_taken_by_kube_scheduler() -> None:
     device = doctored.a_device()
     del device["taints"]
-    one = doctored.found("features", slices=(objects.a_slice("node-a", [device]),))
-    assert one.state is State.WRONG
-    assert one.message.startswith("the API server drops the devices' taints")
+    finding = doctored.found("features", slices=(objects.a_slice("node-a", [device]),))
+    assert finding.state is State.WRONG
+    assert finding.message.startswith("the API server drops the devices' taints")
 
 
 @pytest.mark.parametrize(
@@ -70,12 +73,12 @@ def test_the_controllers_devices_without_taints_are_taken_by_kube_scheduler() ->
 def test_a_controller_leads_and_said_so_lately(
     lease: doctored.Object, state: findings.State, words: str
 ) -> None:
-    one = doctored.found("controller", leases=(lease,))
-    assert one.state is state
-    assert words in one.message
+    finding = doctored.found("controller", leases=(lease,))
+    assert finding.state is state
+    assert words in finding.message
 
 
-def test_where_kube_scheduler_allocates_no_controller_is_missed() -> None:
+def test_with_kube_scheduler_as_allocator_a_missing_controller_is_fine() -> None:
     slices = (objects.a_slice("node-a", [doctored.a_device("gpu-0", "scheduler")]),)
     assert doctored.found("controller", leases=(), slices=slices).state is State.NOTE
     assert doctored.found("controller", leases=()).state is State.WRONG
@@ -89,30 +92,30 @@ def test_a_lease_that_never_was_renewed_is_old() -> None:
 
 def test_pods_that_are_not_ready_are_named_with_where_to_look() -> None:
     late = doctored.a_pod("kubeletplugin", ready=False)
-    found = checks.run(doctored.healthy(pods=(late, doctored.a_pod("controller"))))
-    told = {one.message: one for one in found if one.check == "pods"}
-    one = told["kubeletplugin: 1 of 1 not ready: ration-kubeletplugin-1"]
-    assert one.state is State.WRONG
-    assert one.fix.startswith("kubectl -n ration-system logs -l ")
-    assert told["controller: 1 ready"].state is State.FINE
+    run = checks.run(doctored.healthy(pods=(late, doctored.a_pod("controller"))))
+    document = {item.message: item for item in run if item.check == "pods"}
+    finding = document["kubeletplugin: 1 of 1 not ready: ration-kubeletplugin-1"]
+    assert finding.state is State.WRONG
+    assert finding.fix.startswith("kubectl -n ration-system logs -l ")
+    assert document["controller: 1 ready"].state is State.FINE
 
 
 def test_without_pods_of_the_chart_the_namespace_may_be_another() -> None:
-    one = doctored.found("pods", pods=({"metadata": {"name": "other"}},))
-    assert (one.state, "--namespace" in one.fix) == (State.NOTE, True)
+    finding = doctored.found("pods", pods=({"metadata": {"name": "other"}},))
+    assert (finding.state, "--namespace" in finding.fix) == (State.NOTE, True)
 
 
 def test_a_webhook_needs_an_authority_that_holds() -> None:
     good = doctored.a_bundle()
     bundles = {"": "caBundle is empty", "bm8=": "caBundle is no certificate", good: None}
     for bundle, words in bundles.items():
-        said = webhooks.problem(bundle, clock.SystemClock().now())
-        assert (said or "").startswith(words or "")
-        assert (said is None) is (words is None)
+        problem = webhooks.problem(bundle, clock.SystemClock().now())
+        assert (problem or "").startswith(words or "")
+        assert (problem is None) is (words is None)
     past = doctored.a_bundle(doctored.NOW - dt.timedelta(days=1))
-    one = doctored.found("webhook", webhooks=(doctored.a_webhook(past),))
-    assert one.state is State.WRONG
-    assert "caBundle expired on 2026-11-21" in one.message
+    finding = doctored.found("webhook", webhooks=(doctored.a_webhook(past),))
+    assert finding.state is State.WRONG
+    assert "caBundle expired on 2026-11-21" in finding.message
 
 
 def test_an_authority_of_tomorrow_does_not_hold_today() -> None:
@@ -131,14 +134,14 @@ def test_components_of_the_gpu_operator_are_worth_knowing_where_they_run() -> No
         doctored.a_daemon_set("nvidia-mig-manager"),
         doctored.a_daemon_set("nvidia-dcgm-exporter"),
     )
-    told = doctored.states(daemon_sets=sets)
-    assert (told["device plugin"], told["mig manager"]) == ("note", "note")
+    states = doctored.states(daemon_sets=sets)
+    assert (states["device plugin"], states["mig manager"]) == ("note", "note")
     idle = (doctored.a_daemon_set("nvidia-mig-manager", pods=0),)
     assert "mig manager" not in doctored.states(daemon_sets=idle)
 
 
 @pytest.mark.parametrize(
-    ("what", "check"),
+    ("description", "check"),
     [
         ("version", "kubernetes"),
         ("classes", "api"),
@@ -150,14 +153,16 @@ def test_components_of_the_gpu_operator_are_worth_knowing_where_they_run() -> No
         ("nodes", "nodes"),
     ],
 )
-def test_what_may_not_be_seen_is_told_with_the_right_it_takes(what: str, check: str) -> None:
-    found = checks.run(doctored.healthy(**{what: FORBIDDEN}))
-    (one,) = (one for one in found if one.check == check)
-    assert (one.state, one.message) == (State.UNSEEN, "you may not list nodes")
-    assert one.fix == "ask for the right: kubectl auth can-i list nodes"
-    assert findings.exit_code(found) is findings.Exit.UNSEEN
+def test_forbidden_objects_are_reported_with_the_missing_right(
+    description: str, check: str
+) -> None:
+    run = checks.run(doctored.healthy(**{description: FORBIDDEN}))
+    (finding,) = (item for item in run if item.check == check)
+    assert (finding.state, finding.message) == (State.UNSEEN, "you may not list nodes")
+    assert finding.fix == "ask for the right: kubectl auth can-i list nodes"
+    assert findings.exit_code(run) is findings.Exit.UNSEEN
 
 
 def test_something_wrong_outweighs_what_was_not_seen() -> None:
-    found = checks.run(doctored.healthy(version="v1.36.3", pods=FORBIDDEN))
-    assert findings.exit_code(found) is findings.Exit.WRONG
+    run = checks.run(doctored.healthy(version="v1.36.3", pods=FORBIDDEN))
+    assert findings.exit_code(run) is findings.Exit.WRONG

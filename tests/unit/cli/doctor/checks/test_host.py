@@ -32,16 +32,16 @@ def found(folder: Path) -> dict[str, findings.Finding]:
     seen = node_itself.collect_host(
         folder, "auto", "gpu-1", lambda path: NUMBERS.get(path.name), toolkits.ask
     )
-    return {one.check: one for one in host.examine(seen)}
+    return {finding.check: finding for finding in host.examine(seen)}
 
 
 def test_a_node_as_it_should_be(tmp_path: Path) -> None:
-    told = found(a_host(tmp_path))
-    assert {one.state for one in told.values()} == {State.FINE}
-    assert told["driver root"].message == "the driver's libraries are below /"
-    assert told["device files"].message == "/dev/nvidiactl, /dev/nvidia-uvm, and 1 GPUs"
-    assert told["cgroups"].message == "cgroup v1, driver systemd"
-    assert {one.where for one in told.values()} == {"gpu-1"}
+    document = found(a_host(tmp_path))
+    assert {finding.state for finding in document.values()} == {State.FINE}
+    assert document["driver root"].message == "the driver's libraries are below /"
+    assert document["device files"].message == "/dev/nvidiactl, /dev/nvidia-uvm, and 1 GPUs"
+    assert document["cgroups"].message == "cgroup v1, driver systemd"
+    assert {finding.where for finding in document.values()} == {"gpu-1"}
 
 
 def test_a_hook_program_is_told_with_its_version_or_why_it_is_not_used(tmp_path: Path) -> None:
@@ -50,25 +50,28 @@ def test_a_hook_program_is_told_with_its_version_or_why_it_is_not_used(tmp_path:
     program = root / "usr/bin/nvidia-cdi-hook"
     program.parent.mkdir(parents=True)
     program.write_text("NVIDIA CDI Hook version 1.18.1\n")
-    told = found(root)["cdi hook"]
-    assert (told.state, told.message) == (State.FINE, "/usr/bin/nvidia-cdi-hook 1.18.1 is used")
+    finding = found(root)["cdi hook"]
+    assert (finding.state, finding.message) == (
+        State.FINE,
+        "/usr/bin/nvidia-cdi-hook 1.18.1 is used",
+    )
     program.write_text("NVIDIA CDI Hook version 1.16.2\n")
-    told = found(root)["cdi hook"]
-    assert told.state is State.WRONG
-    assert "is version 1.16.2; expected 1.17.8 or newer" in told.message
-    assert "update" in told.fix
+    finding = found(root)["cdi hook"]
+    assert finding.state is State.WRONG
+    assert "is version 1.16.2; expected 1.17.8 or newer" in finding.message
+    assert "update" in finding.fix
 
 
 def test_without_links_containers_lose_their_gpu(tmp_path: Path) -> None:
-    one = found(a_host(tmp_path, links=False))["dev char"]
-    assert (one.state, "create-dev-char-symlinks" in one.fix) == (State.WRONG, True)
-    assert one.message.startswith("/dev/char lacks links to nvidia-uvm, nvidia0, nvidiactl: ")
+    finding = found(a_host(tmp_path, links=False))["dev char"]
+    assert (finding.state, "create-dev-char-symlinks" in finding.fix) == (State.WRONG, True)
+    assert finding.message.startswith("/dev/char lacks links to nvidia-uvm, nvidia0, nvidiactl: ")
 
 
 def test_with_cgroupfs_nobody_misses_the_links_but_the_drivers_disagree(tmp_path: Path) -> None:
-    told = found(a_host(tmp_path, links=False, kubelet="cgroupfs"))
-    assert told["dev char"].state is State.NOTE
-    assert (told["cgroups"].state, told["cgroups"].message) == (
+    document = found(a_host(tmp_path, links=False, kubelet="cgroupfs"))
+    assert document["dev char"].state is State.NOTE
+    assert (document["cgroups"].state, document["cgroups"].message) == (
         State.WRONG,
         "the kubelet's cgroup driver is cgroupfs, containerd's systemd",
     )
@@ -77,11 +80,11 @@ def test_with_cgroupfs_nobody_misses_the_links_but_the_drivers_disagree(tmp_path
 def test_the_device_files_of_a_driver_container_count(tmp_path: Path) -> None:
     inside = a_host(tmp_path / "run/nvidia/driver", links=False)
     (tmp_path / "dev/char").mkdir(parents=True)
-    told = found(tmp_path)
+    document = found(tmp_path)
     assert inside.is_dir()
-    assert told["driver root"].message == "the driver's libraries are below /run/nvidia/driver"
-    assert told["device files"].state is State.FINE
-    assert told["dev char"].state is State.WRONG
+    assert document["driver root"].message == "the driver's libraries are below /run/nvidia/driver"
+    assert document["device files"].state is State.FINE
+    assert document["dev char"].state is State.WRONG
 
 
 def test_nothing_but_the_answer_is_printed(bare: Path) -> None:

@@ -14,14 +14,18 @@ State = findings.State
 
 def wrong(**other: Any) -> dict[str, findings.Finding]:
     """Return what is wrong with node-a, by check."""
-    found = checks.run(doctored.healthy(**other))
-    return {one.check: one for one in found if one.state is State.WRONG and one.where == "node-a"}
+    run = checks.run(doctored.healthy(**other))
+    return {
+        finding.check: finding
+        for finding in run
+        if finding.state is State.WRONG and finding.where == "node-a"
+    }
 
 
 def test_a_node_that_publishes_says_how_much_and_for_whom() -> None:
-    found = checks.run(doctored.healthy())
-    told = {one.check: one.message for one in found if one.where == "node-a"}
-    assert told == {
+    run = checks.run(doctored.healthy())
+    document = {finding.check: finding.message for finding in run if finding.where == "node-a"}
+    assert document == {
         "devices": "1 device, generation 1",
         "allocator": "controller allocates",
         "cdi": "containerd://2.4.2 has CDI on",
@@ -30,40 +34,40 @@ def test_a_node_that_publishes_says_how_much_and_for_whom() -> None:
 
 def test_a_node_without_any_sign_of_a_gpu_is_left_out() -> None:
     empty = objects.a_slice("node-a", [])
-    one = doctored.found("nodes", slices=(empty,))
-    assert one.message == "no node shows a GPU"
+    finding = doctored.found("nodes", slices=(empty,))
+    assert finding.message == "no node shows a GPU"
 
 
 @pytest.mark.parametrize("label", gpu_nodes.LABELS)
 def test_a_node_that_is_said_to_have_gpus_and_publishes_none_is_wrong(label: str) -> None:
     key, _, value = label.partition("=")
     nodes = (doctored.a_node(labels={key: value or "nvidia-l4"}),)
-    one = wrong(nodes=nodes, slices=())["devices"]
-    assert one.message == "nothing is published"
-    assert one.fix == "kubectl describe node node-a: its events say why"
-    one = wrong(nodes=nodes, slices=(), pods=())["devices"]
-    assert "kubeletPlugin.nodeSelector" in one.fix
-    one = wrong(nodes=nodes, slices=(objects.a_slice("node-a", []),))["devices"]
-    assert one.message == "no device is published (generation 1)"
+    finding = wrong(nodes=nodes, slices=())["devices"]
+    assert finding.message == "nothing is published"
+    assert finding.fix == "kubectl describe node node-a: its events say why"
+    finding = wrong(nodes=nodes, slices=(), pods=())["devices"]
+    assert "kubeletPlugin.nodeSelector" in finding.fix
+    finding = wrong(nodes=nodes, slices=(objects.a_slice("node-a", []),))["devices"]
+    assert finding.message == "no device is published (generation 1)"
 
 
 def test_a_node_that_the_chart_leaves_out_for_its_labels_is_told_the_label() -> None:
     nodes = (doctored.a_node(labels={"ration.dev/allocator": "controller"}),)
-    one = wrong(nodes=nodes, slices=(), pods=())["devices"]
-    assert one.fix.endswith("kubectl label node node-a nvidia.com/gpu.present=true")
+    finding = wrong(nodes=nodes, slices=(), pods=())["devices"]
+    assert finding.fix.endswith("kubectl label node node-a nvidia.com/gpu.present=true")
 
 
 def test_a_node_that_lost_its_label_is_named_by_its_condition() -> None:
     node = doctored.a_node()
     node["status"]["conditions"].append({"type": names.NODE_CONDITION, "status": "True"})
-    one = wrong(nodes=(node,), slices=(), pods=())["devices"]
-    assert one.fix.endswith("kubectl label node node-a nvidia.com/gpu.present=true")
+    finding = wrong(nodes=(node,), slices=(), pods=())["devices"]
+    assert finding.fix.endswith("kubectl label node node-a nvidia.com/gpu.present=true")
 
 
 def test_the_node_that_was_asked_about_is_told_of_whatever_it_has() -> None:
     assert "devices" in wrong(slices=(), node="node-a")
-    one = doctored.found("node", node="node-z")
-    assert (one.state, one.where) == (State.WRONG, "node-z")
+    finding = doctored.found("node", node="node-z")
+    assert (finding.state, finding.where) == (State.WRONG, "node-z")
 
 
 def test_a_pool_that_lacks_a_slice_is_wrong() -> None:
@@ -79,16 +83,16 @@ def test_slices_of_an_older_generation_do_not_count() -> None:
 
 def test_another_driver_of_the_name_is_wrong() -> None:
     theirs = strangers.a_slice(names.DRIVER, "node-a", "theirs")
-    one = wrong(slices=(theirs,))["driver name"]
-    assert one.message == "another driver publishes under the same name: theirs"
-    assert one.fix.endswith("kubectl delete resourceslices theirs")
+    finding = wrong(slices=(theirs,))["driver name"]
+    assert finding.message == "another driver publishes under the same name: theirs"
+    assert finding.fix.endswith("kubectl delete resourceslices theirs")
 
 
 def test_a_device_plugin_alone_is_wrong_and_beside_ours_worth_knowing() -> None:
     nodes = (doctored.a_node(resources={"nvidia.com/gpu": "8"}),)
-    one = wrong(nodes=nodes, slices=())["device plugin"]
-    assert one.message == "a device plugin serves nvidia.com/gpu: 8: Ration publishes nothing"
-    assert "nvidia.com/gpu.deploy.device-plugin=false" in one.fix
+    finding = wrong(nodes=nodes, slices=())["device plugin"]
+    assert finding.message == "a device plugin serves nvidia.com/gpu: 8: Ration publishes nothing"
+    assert "nvidia.com/gpu.deploy.device-plugin=false" in finding.fix
     assert doctored.found("device plugin", nodes=nodes).state is State.NOTE
 
 
@@ -96,18 +100,18 @@ def test_a_mig_manager_at_work_is_wrong_and_one_that_may_be_worth_knowing() -> N
     labels = {"nvidia.com/mig.config": "all-1g.10gb", "nvidia.com/mig.config.state": "pending"}
     assert "mig manager" in wrong(nodes=(doctored.a_node(labels=labels),))
     labels["nvidia.com/mig.config.state"] = "success"
-    one = doctored.found("mig manager", nodes=(doctored.a_node(labels=labels),))
-    assert one.state is State.NOTE
-    assert "nvidia.com/mig.config=all-1g.10gb" in one.message
+    finding = doctored.found("mig manager", nodes=(doctored.a_node(labels=labels),))
+    assert finding.state is State.NOTE
+    assert "nvidia.com/mig.config=all-1g.10gb" in finding.message
 
 
 def test_devices_kept_back_for_their_mig_mode_are_told_with_who_may_keep_it() -> None:
-    kept = doctored.a_device("gpu-0-mig", "controller", names.MIG_MODE_TAINT)
-    slices = (objects.a_slice("node-a", [doctored.a_device(), kept]),)
-    one = doctored.found("mig mode", slices=slices)
-    assert (one.state, one.where) == (State.NOTE, "node-a")
-    assert one.message.startswith("1 device kept back: another NVML client holds a GPU")
-    assert one.fix.startswith("end what reads the GPUs of this node for good")
+    device = doctored.a_device("gpu-0-mig", "controller", names.MIG_MODE_TAINT)
+    slices = (objects.a_slice("node-a", [doctored.a_device(), device]),)
+    finding = doctored.found("mig mode", slices=slices)
+    assert (finding.state, finding.where) == (State.NOTE, "node-a")
+    assert finding.message.startswith("1 device kept back: another NVML client holds a GPU")
+    assert finding.fix.startswith("end what reads the GPUs of this node for good")
     labels = {"nvidia.com/gpu.deploy.dcgm-exporter": "true"}
     nodes = (doctored.a_node(labels=labels),)
     assert doctored.found("mig mode", slices=slices, nodes=nodes).fix.startswith(
@@ -129,9 +133,11 @@ def test_the_label_and_what_is_published_agree(
 ) -> None:
     nodes = (doctored.a_node(labels={names.ALLOCATOR_LABEL: label}),)
     device = doctored.a_device("gpu-0", "controller", *taints)
-    one = doctored.found("allocator", nodes=nodes, slices=(objects.a_slice("node-a", [device]),))
-    assert one.state is state
-    assert one.message.startswith(words)
+    finding = doctored.found(
+        "allocator", nodes=nodes, slices=(objects.a_slice("node-a", [device]),)
+    )
+    assert finding.state is state
+    assert finding.message.startswith(words)
 
 
 def test_gpus_that_are_not_healthy_are_told_in_the_nodes_own_words() -> None:
@@ -157,7 +163,7 @@ def test_the_runtime_must_know_cdi(runtime: str, state: findings.State) -> None:
     assert doctored.found("cdi", nodes=(node,)).state is state
 
 
-def test_of_a_runtime_that_is_not_known_nothing_is_said() -> None:
+def test_an_unknown_runtime_is_not_judged() -> None:
     node = doctored.a_node()
     node["status"]["nodeInfo"]["containerRuntimeVersion"] = "docker://20"
     assert "cdi" not in doctored.states(nodes=(node,))

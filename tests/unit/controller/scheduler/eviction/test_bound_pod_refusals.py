@@ -97,7 +97,7 @@ def report(found: catalog.Reports) -> tuple[model.Pod, str]:
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_of_a_bound_pod_its_own_node_alone_is_told(read: object) -> None:
+def test_a_bound_pod_reports_only_its_own_node(read: object) -> None:
     assert callable(read)
     pod, text = report(read(a_full_node()))
     assert (pod.state, pod.reason) == ("waiting", "BoundAwayFromClaim")
@@ -110,7 +110,7 @@ def test_of_a_bound_pod_its_own_node_alone_is_told(read: object) -> None:
     assert "What to do: " in text
 
 
-def test_of_a_bound_pod_it_is_told_who_has_the_devices_of_its_node() -> None:
+def test_a_bound_pod_reports_the_holders_of_its_nodes_devices() -> None:
     full = answer(a_full_node())
     assert full is not None
     assert "1 GPU of node-1 is taken by pod default/first (claim first)" in full.text

@@ -96,7 +96,7 @@ def test_a_pod_of_a_node_that_does_not_exist_is_told_so() -> None:
     assert "nowhere" in told[0]
 
 
-def test_what_another_pod_uses_is_not_moved_after_a_bound_pod() -> None:
+def test_a_claim_used_by_another_pod_does_not_follow_a_bound_pod() -> None:
     world = World(1, 1)
     user = claims.render_consumer(allocation_hold.pod_entry(objects.pod("user")))
     status = objects.allocated("node-0", "gpu-0", reserved=[user])

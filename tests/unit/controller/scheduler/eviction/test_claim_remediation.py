@@ -86,7 +86,7 @@ def test_pods_of_one_owner_are_evicted_ever_more_rarely(world: deciding.World) -
     assert all(10 * 2**number <= pause <= 10 * 2**number + 3 for number, pause in enumerate(pauses))
 
 
-def test_what_a_disruption_budget_forbids_is_tried_again_at_the_owners_pace(
+def test_evictions_refused_by_a_budget_are_retried_with_the_owners_backoff(
     world: deciding.World,
 ) -> None:
     refuse(world, NEVER)

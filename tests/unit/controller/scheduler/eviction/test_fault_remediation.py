@@ -65,7 +65,7 @@ def test_a_gang_that_says_keep_stays() -> None:
     assert world.server.evicted == []
 
 
-def test_what_is_only_told_of_a_gpu_moves_nobody() -> None:
+def test_informational_gpu_taints_evict_no_pod() -> None:
     world = World(4)
     world.add(*a_member("m0"), *a_member("m1"))
     runs(world, "m0", "m1")

@@ -26,7 +26,7 @@ def a_world(action: str, **more: Any) -> World:
     return world
 
 
-def test_what_did_nothing_for_too_long_is_told_once() -> None:
+def test_an_idle_workload_is_reported_once() -> None:
     world = a_world("report")
     works(world, "lazy", "2026-11-21T09:00:00Z")
     world.settle()
@@ -51,7 +51,7 @@ def test_it_is_evicted_where_the_queue_says_so() -> None:
 @pytest.mark.parametrize(
     ("last", "percent"), [("2026-11-21T09:00:00Z", 5), ("2026-11-21T09:29:00Z", 0)]
 )
-def test_what_works_or_worked_of_late_stays(last: str, percent: int) -> None:
+def test_an_active_or_recently_active_workload_stays(last: str, percent: int) -> None:
     world = a_world("evict")
     works(world, "lazy", last, percent)
     world.settle(1801.0)
@@ -59,7 +59,7 @@ def test_what_works_or_worked_of_late_stays(last: str, percent: int) -> None:
     assert world.server.evicted == []
 
 
-def test_what_does_nothing_goes_first_where_the_queue_says_so() -> None:
+def test_idle_workloads_are_preempted_first_where_the_queue_says_so() -> None:
     world = World(2)
     world.add(a_queue("a", idleReclaim={"after": "1m", "action": "preferAsVictim"}))
     world.add(*a_pod("busy", queue="a"), *a_pod("lazy", queue="a"))

@@ -57,7 +57,7 @@ def test_a_bare_pod_of_a_gang_is_told_why_it_stays() -> None:
     assert "nobody would make pod default/m1 again elsewhere" in told(world, "NodeInterrupted")[0]
 
 
-def test_nobody_is_placed_there_whatever_they_tolerate_until_it_stays_after_all() -> None:
+def test_no_pod_is_placed_on_an_interrupted_node_until_it_stays() -> None:
     world = a_world(2)
     is_tainted(world, "node-0", "karpenter.sh/disrupted")
     claim, pod = a_pod("one")

@@ -28,7 +28,7 @@ def test_a_more_important_pod_has_a_less_important_one_evicted_and_takes_its_pla
     assert held(world) == []
 
 
-def test_what_is_freed_for_one_goes_to_no_other() -> None:
+def test_devices_freed_for_a_preemptor_go_to_no_other_pod() -> None:
     world = World(1)
     world.add(*a_pod("low"))
     runs(world, "low")
@@ -41,7 +41,7 @@ def test_what_is_freed_for_one_goes_to_no_other() -> None:
     assert not has(world, "thief")
 
 
-def test_nobody_is_evicted_before_what_it_has_is_held() -> None:
+def test_no_pod_is_evicted_before_its_devices_are_reserved() -> None:
     world = World(1)
     world.add(*a_pod("low"))
     runs(world, "low")
@@ -108,7 +108,7 @@ def test_a_new_leader_goes_on_with_what_was_held() -> None:
     assert has(world, "high")
 
 
-def test_one_whose_preemptor_is_gone_holds_nothing_any_more() -> None:
+def test_a_reservation_without_its_preemptor_holds_nothing() -> None:
     world = World(1)
     world.add(*a_pod("low"))
     runs(world, "low")
@@ -154,7 +154,7 @@ def test_a_gang_has_as_many_evicted_as_it_needs() -> None:
     assert has(world, "m1")
 
 
-def test_who_has_not_run_long_enough_goes_once_it_has() -> None:
+def test_a_victim_is_evicted_once_its_minimum_run_time_is_over() -> None:
     world = World(1)
     world.add(a_queue("a", minRunTime="10m"))
     world.add(*a_pod("low", queue="a"))

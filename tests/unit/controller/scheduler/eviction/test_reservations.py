@@ -20,7 +20,7 @@ def status(world: World, name: str = "kept") -> dict[str, Any]:
     return dict(world.server.own[f"default/{name}"].get("status", {}))
 
 
-def test_what_is_reserved_goes_to_its_holder_alone() -> None:
+def test_reserved_devices_go_only_to_the_holder() -> None:
     world = World(1)
     world.add(a_reservation())
     world.settle()
@@ -44,7 +44,7 @@ def test_nothing_is_held_on_a_cordoned_node() -> None:
     assert device["node"] == "node-1"
 
 
-def test_what_nobody_used_is_given_back() -> None:
+def test_an_unused_reservation_is_released() -> None:
     world = World(1)
     world.add(a_reservation(ttl="5m"))
     world.settle()
@@ -68,7 +68,7 @@ def test_before_it_starts_it_is_lent_to_what_is_over_by_then() -> None:
     assert has(world, "short")
 
 
-def test_what_is_not_over_when_it_starts_is_evicted() -> None:
+def test_pods_that_overrun_into_a_reservation_are_evicted() -> None:
     world = World(1)
     world.add(a_reservation(start="2026-11-21T10:00:00Z", ttl="2h"))
     world.settle()
@@ -85,7 +85,7 @@ def test_what_is_not_over_when_it_starts_is_evicted() -> None:
     assert "it said that it runs 1800 s at most" in told[0]
 
 
-def test_for_a_class_that_does_not_exist_it_is_refused_with_the_field() -> None:
+def test_a_reservation_for_a_missing_class_is_refused_with_the_field() -> None:
     world = World(1)
     wrong = {"name": "gpu", "exactly": {"deviceClassName": "none.example.com", "count": 1}}
     world.add(a_reservation(devices={"requests": [wrong]}))

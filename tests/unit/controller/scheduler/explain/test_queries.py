@@ -36,13 +36,13 @@ def test_several_readers_of_a_pod_get_one_answer() -> None:
     assert world.decider.explain_queries.request(key) is world.decider.explain_queries.request(key)
 
 
-def test_of_a_placed_pod_the_placement_is_told() -> None:
+def test_a_placed_pod_reports_its_placement() -> None:
     full = answer(full_world(), "first")
     assert full is not None
     assert isinstance(full.result, allocator_types.Placement)
 
 
-def test_of_a_pod_that_is_not_there_nothing_is_known() -> None:
+def test_nothing_is_known_of_a_missing_pod() -> None:
     assert answer(full_world(), "nobody") is None
 
 
@@ -78,7 +78,7 @@ def test_a_pod_that_its_queue_keeps_waiting_is_told_of_the_limit() -> None:
     assert full.result.detail == "queue a is at its limit: 1 of 1 GPU"
 
 
-def test_of_a_gang_it_is_told_how_many_fit_now() -> None:
+def test_a_gang_reports_how_many_members_fit_now() -> None:
     world = World(2)
     world.add(*quickstart.whole("first"))
     world.settle()

@@ -100,7 +100,7 @@ def test_a_nearest_fit_that_is_another_by_now_is_told_within_a_minute() -> None:
         assert "first" not in text
 
 
-def test_who_asks_is_answered_for_the_present_at_once() -> None:
+def test_a_query_is_answered_at_once_for_the_current_state() -> None:
     world = replaced()
     assert "freeing pod default/second would do" in explained(world, ids.Key("default/large"))
 

@@ -112,7 +112,7 @@ def test_a_node_of_others_is_left_alone_whatever_its_marks() -> None:
     assert world.server.applied == []
 
 
-def test_what_a_user_said_stays_when_ours_goes() -> None:
+def test_user_annotations_stay_when_ours_are_removed() -> None:
     world = a_world(2)
     annotates(world, "somebody", **{names.KARPENTER_KEEP: "true"})
     world.add(*a_pod("one"))
@@ -123,7 +123,7 @@ def test_what_a_user_said_stays_when_ours_goes() -> None:
     assert marks(world) == COMPLETE | {names.KARPENTER_KEEP: "true"}
 
 
-def test_what_a_user_said_otherwise_is_not_fought_over() -> None:
+def test_user_changes_of_our_annotation_are_not_overwritten() -> None:
     world = a_world(2)
     annotates(world, "somebody", **{names.KARPENTER_KEEP: "false"})
     world.add(*a_pod("one"))

@@ -62,7 +62,7 @@ def test_a_node_whose_pool_is_not_complete_is_waited_for() -> None:
     assert not cluster.has("train")
 
 
-def test_nobody_else_has_what_came_for_a_gang_before_it_is_whole() -> None:
+def test_nodes_that_arrived_for_a_gang_are_reserved_until_it_is_complete() -> None:
     cluster = Cluster(shapes.document("h100-1", 1))
     cluster.add(*a_gang(2))
     cluster.settle()
@@ -109,7 +109,7 @@ def test_a_new_leader_asks_for_nothing_twice() -> None:
     assert cluster.asked() == before
 
 
-def test_what_does_not_come_is_given_up_and_left_alone_for_a_while() -> None:
+def test_a_node_that_does_not_arrive_is_given_up_with_a_backoff() -> None:
     cluster = Cluster(ttl="10m")
     cluster.wait_for("train")
     cluster.settle()
@@ -149,7 +149,7 @@ def test_a_node_that_comes_without_gpus_is_given_up_too() -> None:
     assert "node new-0 of shape h100-8 has published no GPU after 10m" in told
 
 
-def test_what_nobody_needs_any_more_is_not_waited_for() -> None:
+def test_a_node_that_is_no_longer_needed_is_not_awaited() -> None:
     cluster = Cluster()
     cluster.wait_for("train")
     cluster.settle()
@@ -160,7 +160,7 @@ def test_what_nobody_needs_any_more_is_not_waited_for() -> None:
     assert cluster.asked() == []
 
 
-def test_one_that_its_node_ended_is_cleared_up_and_asked_for_anew() -> None:
+def test_a_placeholder_ended_by_its_node_is_deleted_and_requested_again() -> None:
     cluster = Cluster()
     cluster.wait_for("train")
     cluster.settle()
@@ -172,7 +172,7 @@ def test_one_that_its_node_ended_is_cleared_up_and_asked_for_anew() -> None:
     assert another["status"]["phase"] == "Pending"
 
 
-def test_what_somebody_else_labels_so_asks_for_nothing() -> None:
+def test_a_foreign_pod_with_our_label_requests_no_node() -> None:
     cluster = Cluster()
     theirs = objects.a_pod("theirs", "none-gpu")
     theirs["metadata"]["labels"] = {names.PLACEHOLDER_LABEL: "h100-8"}
@@ -216,7 +216,7 @@ def test_a_node_of_a_removed_shape_is_not_awaited() -> None:
     assert cluster.shapes_asked() == ["l4-1"]
 
 
-def test_what_could_never_fit_has_nothing_asked_for_and_is_told_so() -> None:
+def test_an_infeasible_pod_requests_no_node_and_says_so() -> None:
     cluster = Cluster()
     cluster.wait_for("train", gpus=9)
     cluster.settle()
@@ -236,7 +236,7 @@ def test_a_queue_at_its_limit_brings_no_node() -> None:
     assert len(cluster.asked()) == 1
 
 
-def test_what_the_api_server_refuses_is_told_and_tried_later() -> None:
+def test_a_placeholder_refused_by_the_api_server_is_reported_and_retried() -> None:
     cluster = Cluster()
     cluster.server.refuse["create"] = errors.Forbidden(403, "Forbidden", "quota")
     cluster.wait_for("train")
@@ -251,7 +251,7 @@ def test_what_the_api_server_refuses_is_told_and_tried_later() -> None:
     assert len(cluster.asked()) == 1
 
 
-def test_what_the_api_server_could_not_answer_is_asked_anew_and_nothing_is_told() -> None:
+def test_an_unanswered_request_is_repeated_without_an_event() -> None:
     cluster = Cluster()
     cluster.server.refuse["create"] = errors.ServerError(500, "InternalError", "etcd")
     cluster.wait_for("train")
@@ -262,7 +262,7 @@ def test_what_the_api_server_could_not_answer_is_asked_anew_and_nothing_is_told(
 
 
 @pytest.mark.parametrize("text", ["no base64", "bm90aGluZw=="])
-def test_what_was_kept_and_cannot_be_read_is_learned_anew(text: str) -> None:
+def test_unreadable_observed_shapes_are_learned_again(text: str) -> None:
     cluster = Cluster()
     seen = f"{cluster.namespace}/ration-controller-node-shapes-seen"
     cluster.server.maps[seen] = {"binaryData": {"h100-8.json.gz": text}}
@@ -272,7 +272,7 @@ def test_what_was_kept_and_cannot_be_read_is_learned_anew(text: str) -> None:
     assert cluster.server.maps[seen]["binaryData"]["h100-8.json.gz"] != text
 
 
-def test_what_was_learned_outlives_the_nodes_and_the_leader() -> None:
+def test_observed_shapes_survive_their_nodes_and_the_leader() -> None:
     cluster = Cluster(shapes.document("h100-8", 4))
     cluster.put_node("old", {shapes.INSTANCE: "h100-8"})
     cluster.publish("old", 8)

@@ -7,7 +7,7 @@ from tests.fakes import clock as clocks
 from tests.fakes.review_api import WHO, Api, allowed
 
 
-def test_whose_token_is_known_and_who_may_list_both_may_read() -> None:
+def test_a_known_token_and_the_right_to_list_are_needed_to_read() -> None:
     assert rules.verdict(WHO, [allowed(yes=True)] * 2) == rules.Allowed("ada")
 
 
@@ -31,18 +31,18 @@ def test_the_right_that_lacks_is_named() -> None:
         {"status": {"authenticated": True}},
     ],
 )
-def test_nobody_is_who_the_api_server_does_not_say_they_are(answer: dict[str, Any]) -> None:
+def test_a_token_unknown_to_the_api_server_is_refused(answer: dict[str, Any]) -> None:
     assert rules.identity(answer) is None
-    found = rules.verdict(rules.identity(answer), [])
-    assert isinstance(found, rules.Refused)
-    assert found.code == 401
+    verdict = rules.verdict(rules.identity(answer), [])
+    assert isinstance(verdict, rules.Refused)
+    assert verdict.code == 401
 
 
 def test_reviews_are_of_the_whole_identity() -> None:
     for review in rules.access_reviews(WHO):
         spec = review["spec"]
-        told = (spec["user"], spec["groups"], spec["uid"], spec["extra"])
-        assert told == ("ada", ["team"], "1", {"scopes": ["x"]})
+        values = (spec["user"], spec["groups"], spec["uid"], spec["extra"])
+        assert values == ("ada", ["team"], "1", {"scopes": ["x"]})
         assert spec["resourceAttributes"]["verb"] == "list"
         assert "namespace" not in spec["resourceAttributes"]
 
@@ -74,23 +74,23 @@ def test_only_names_of_the_loopback_are_local(host: str, *, local: bool) -> None
 
 def test_a_verdict_is_remembered_for_ten_seconds() -> None:
     api, time = Api(), clocks.FakeClock()
-    known = token_reviews.TokenReviewer(api, time)
-    assert known.verdict("good") == rules.Allowed("ada")
+    token_reviewer = token_reviews.TokenReviewer(api, time)
+    assert token_reviewer.verdict("good") == rules.Allowed("ada")
     api.may = False
     time.advance(9)
-    assert known.verdict("good") == rules.Allowed("ada")
+    assert token_reviewer.verdict("good") == rules.Allowed("ada")
     assert api.asked == ["tokenreviews", "subjectaccessreviews", "subjectaccessreviews"]
     time.advance(2)
-    assert isinstance(known.verdict("good"), rules.Refused)
+    assert isinstance(token_reviewer.verdict("good"), rules.Refused)
 
 
 def test_a_bad_token_is_remembered_too_and_none_is_never_asked_about() -> None:
     api = Api()
-    known = token_reviews.TokenReviewer(api, clocks.FakeClock())
-    assert known.verdict("") == rules.NO_TOKEN
+    token_reviewer = token_reviews.TokenReviewer(api, clocks.FakeClock())
+    assert token_reviewer.verdict("") == rules.NO_TOKEN
     assert api.asked == []
     for _ in range(3):
-        assert known.verdict("bad") == rules.Refused(
+        assert token_reviewer.verdict("bad") == rules.Refused(
             401, "the token is not valid: expected one of this cluster"
         )
     assert api.asked == ["tokenreviews"]

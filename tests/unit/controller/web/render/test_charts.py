@@ -11,12 +11,12 @@ NODE = R.node("gpu-1") or model.Node(name="")
 GPUS = {gpu.index: gpu for gpu in NODE.gpus}
 
 
-def a_queue(name: str, **told: str) -> model.Queue:
-    return model.Queue(name=name, **told)
+def a_queue(name: str, **fields: str) -> model.Queue:
+    return model.Queue(name=name, **fields)
 
 
 def test_mig_devices_are_drawn_at_their_slices_with_lines_between_slices() -> None:
-    drawn = {one.claim: (one.start, one.width) for one in charts.segments(GPUS[4])}
+    drawn = {segment.claim: (segment.start, segment.width) for segment in charts.segments(GPUS[4])}
     assert drawn == {"batch/small": (250, 125), "batch/half": (500, 500)}
     assert charts.ticks(GPUS[4]) == (125, 250, 375, 500, 625, 750, 875)
 
@@ -25,14 +25,14 @@ def test_only_mig_has_lines() -> None:
     assert charts.ticks(GPUS[2]) == ()
 
 
-def test_what_is_given_and_not_used_is_marked() -> None:
-    assert {one.claim: one.idle for one in charts.segments(GPUS[2])} == {
+def test_allocated_but_unused_devices_are_marked() -> None:
+    assert {segment.claim: segment.idle for segment in charts.segments(GPUS[2])} == {
         "nlp/rank": True,
         "nlp/serve": False,
     }
 
 
-def test_who_only_looks_on_is_not_drawn() -> None:
+def test_monitoring_claims_are_not_drawn() -> None:
     looks = model.Part(
         claim="a/b", request="r", device="d", mode="monitor", start=0, width=1000, admin=True
     )
@@ -40,8 +40,8 @@ def test_who_only_looks_on_is_not_drawn() -> None:
 
 
 def test_a_segment_says_in_words_what_it_is() -> None:
-    told = {one.claim: one.title for one in charts.segments(GPUS[4])}
-    assert told["batch/half"] == "batch/half: MIG 3g.40gb, 39.5 GiB, pod batch/half"
+    document = {segment.claim: segment.title for segment in charts.segments(GPUS[4])}
+    assert document["batch/half"] == "batch/half: MIG 3g.40gb, 39.5 GiB, pod batch/half"
 
 
 def test_no_segment_lies_beyond_its_gpu() -> None:
@@ -49,7 +49,9 @@ def test_no_segment_lies_beyond_its_gpu() -> None:
         for gpu in NODE.gpus:
             yield from charts.segments(gpu)
 
-    assert all(one.start >= 0 and one.start + one.width <= charts.WHOLE for one in every())
+    assert all(
+        segment.start >= 0 and segment.start + segment.width <= charts.WHOLE for segment in every()
+    )
 
 
 def test_queues_are_drawn_to_one_scale_and_what_is_borrowed_is_the_end() -> None:
@@ -71,11 +73,16 @@ def test_a_share_is_never_more_than_the_whole(part: float, whole: float, drawn: 
 
 
 def test_gpus_reach_each_other_by_the_nearest_way_there_is() -> None:
-    def gpu(index: int, **told: object) -> model.Gpu:
-        known = {"node": "n", "name": f"gpu-{index}", "mode": "free", "allocator": "controller"}
-        return model.Gpu.model_validate({**known, "index": index, **told})
+    def gpu(index: int, **fields: object) -> model.Gpu:
+        known_values = {
+            "node": "n",
+            "name": f"gpu-{index}",
+            "mode": "free",
+            "allocator": "controller",
+        }
+        return model.Gpu.model_validate({**known_values, "index": index, **fields})
 
-    found = charts.reaches(
+    reaches = charts.reaches(
         [
             gpu(0, numa=0, pcieRoot="a", nvlink=[1]),
             gpu(1, numa=0, pcieRoot="a", nvlink=[0]),
@@ -84,5 +91,5 @@ def test_gpus_reach_each_other_by_the_nearest_way_there_is() -> None:
             gpu(4, numa=1),
         ]
     )
-    assert found[0] == ("self", "nvlink", "pcie", "numa", "system")
-    assert all(found[a][b] == found[b][a] for a in range(5) for b in range(5))
+    assert reaches[0] == ("self", "nvlink", "pcie", "numa", "system")
+    assert all(reaches[a][b] == reaches[b][a] for a in range(5) for b in range(5))

@@ -9,9 +9,10 @@ from tests.support.scenarios import fleets
 NODES = fleets.a_reading().nodes().items
 
 
-def names(**asked: str) -> list[str]:
+def names(**fields: str) -> list[str]:
     return [
-        one.name for one in render_lists.nodes(NODES, queries.read(queries.NodeQuery, asked)).items
+        item.name
+        for item in render_lists.nodes(NODES, queries.read(queries.NodeQuery, fields)).items
     ]
 
 
@@ -33,7 +34,7 @@ def test_the_order_is_by_name_or_by_what_is_given() -> None:
 
 def test_a_filtered_list_is_read_part_by_part() -> None:
     first = render_lists.nodes(NODES, queries.read(queries.NodeQuery, {"limit": "2"}))
-    assert ([one.name for one in first.items], first.next, first.total) == (
+    assert ([item.name for item in first.items], first.next, first.total) == (
         ["gpu-1", "gpu-2"],
         "gpu-2",
         3,
@@ -43,26 +44,30 @@ def test_a_filtered_list_is_read_part_by_part() -> None:
 
 def test_claims_are_found_by_a_part_of_their_name_and_not_of_their_namespace() -> None:
     claims = fleets.a_reading().claims().items
-    found = render_lists.filter_by_name(claims, lambda one: one.key, queries.ObjectQuery(name="ba"))
-    assert (found.total, found.items) == (0, ())
-    found = render_lists.filter_by_name(claims, lambda one: one.key, queries.ObjectQuery(name="al"))
-    assert [one.key for one in found.items] == ["batch/half", "batch/small"]
+    part = render_lists.filter_by_name(
+        claims, lambda claim: claim.key, queries.ObjectQuery(name="ba")
+    )
+    assert (part.total, part.items) == (0, ())
+    part = render_lists.filter_by_name(
+        claims, lambda claim: claim.key, queries.ObjectQuery(name="al")
+    )
+    assert [item.key for item in part.items] == ["batch/half", "batch/small"]
 
 
-def test_what_happened_is_found_by_whom_it_happened_to_and_what() -> None:
+def test_events_are_found_by_object_and_text() -> None:
     def moment(reason: str, name: str) -> model.Moment:
         return model.Moment(at="", reason=reason, kind="Pod", namespace="a", name=name)
 
-    found = [moment("NoFit", "x"), moment("Allocated", "x"), moment("NoFit", "y")]
-    told = render_lists.timeline(
-        found, queries.read(queries.TimelineQuery, {"reason": "NoFit", "limit": "1"})
+    moments = [moment("NoFit", "x"), moment("Allocated", "x"), moment("NoFit", "y")]
+    timeline = render_lists.timeline(
+        moments, queries.read(queries.TimelineQuery, {"reason": "NoFit", "limit": "1"})
     )
-    assert (told.total, [one.name for one in told.items]) == (2, ["x"])
-    assert render_lists.timeline(found, queries.TimelineQuery(namespace="b")).total == 0
+    assert (timeline.total, [item.name for item in timeline.items]) == (2, ["x"])
+    assert render_lists.timeline(moments, queries.TimelineQuery(namespace="b")).total == 0
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("parameters", "message"),
     [
         ({"mode": "quick"}, "query: mode is 'quick': input should be '', 'free', 'kept'"),
         ({"limit": "0"}, "query: limit is '0': input should be greater than or equal to 1"),
@@ -71,11 +76,11 @@ def test_what_happened_is_found_by_whom_it_happened_to_and_what() -> None:
     ],
 )
 def test_a_question_that_makes_no_sense_is_told_in_one_line(
-    asked: dict[str, str], told: str
+    parameters: dict[str, str], message: str
 ) -> None:
     with pytest.raises(errors.BadInput) as caught:
-        queries.read(queries.NodeQuery, asked)
-    assert str(caught.value).startswith(told)
+        queries.read(queries.NodeQuery, parameters)
+    assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
 
 

@@ -35,9 +35,9 @@ def opened(root: Path, hook: str = "auto") -> driver_files.DriverFiles:
 
 def after(root: Path, seconds: float) -> clock.FakeClock:
     """Return the moment that many seconds after the installation; it takes two to settle."""
-    made = clock.FakeClock()
-    made.advance((root / "usr/bin").stat().st_mtime + seconds - clock.START.timestamp())
-    return made
+    fake_clock = clock.FakeClock()
+    fake_clock.advance((root / "usr/bin").stat().st_mtime + seconds - clock.START.timestamp())
+    return fake_clock
 
 
 def mounted(root: Path) -> dict[str, str]:
@@ -49,7 +49,7 @@ def a_hook(host: Path, path: str = HOOK, says: str = "") -> None:
 
 
 def hooks(root: Path) -> dict[str, tuple[str, ...]]:
-    return {one.arguments[1]: one.arguments[2:] for one in opened(root).read().hooks}
+    return {hook.arguments[1]: hook.arguments[2:] for hook in opened(root).read().hooks}
 
 
 def a_library(root: Path, name: str, *links: str) -> Path:
@@ -85,8 +85,8 @@ def test_a_library_folder_without_a_triplet_ends_in_the_machines_own(root: Path)
     (root / "usr/lib64").mkdir()
     for path in (root / gpunode.LIBRARIES).iterdir():
         path.rename(root / "usr/lib64" / path.name)
-    place = f"/usr/lib/{os.uname().machine}-linux-gnu/libcuda.so.1"
-    assert mounted(root)[place] == str(root / f"usr/lib64/libcuda.so.{VERSION}")
+    location = f"/usr/lib/{os.uname().machine}-linux-gnu/libcuda.so.1"
+    assert mounted(root)[location] == str(root / f"usr/lib64/libcuda.so.{VERSION}")
 
 
 def test_control_devices_that_exist_have_their_own_numbers(root: Path) -> None:
@@ -147,13 +147,13 @@ def test_every_library_of_the_drivers_version_is_given_and_no_other(root: Path) 
     a_library(root, f"libnvidia-allocator.so.{VERSION}")
     a_library(root, "libnvidia-egl-gbm.so.1.1.2")
     a_library(root, "libnvidia-nvvm70.so.4")
-    before = set(mounted(root))
+    previous = set(mounted(root))
     a_library(root, "libnvidia-glcore.so.470.10")
     a_library(root, "libssl.so.3")
     a_library(root, f"evil name.so.{VERSION}")
     a_library(root, f'lib","hooks":[.so.{VERSION}')
-    assert set(mounted(root)) == before
-    assert before >= {
+    assert set(mounted(root)) == previous
+    assert previous >= {
         f"{PLACE}/libnvidia-ptxjitcompiler.so.1",
         f"{PLACE}/vdpau/libvdpau_nvidia.so.1",
         f"{PLACE}/vdpau/libvdpau_nvidia.so.{VERSION}",
@@ -185,35 +185,35 @@ def test_the_files_of_graphics_programs_and_firmware_go_where_they_are_looked_fo
         gpunode.write(root / name, "")
     gpunode.write(root / f"opt/fw/nvidia/{VERSION}/other.bin", "")
     gpunode.write(host / "sys/module/firmware_class/parameters/path", f"{root}/opt/fw\n")
-    found = mounted(root)
-    assert {place: found.get(place) for place in files.values()} == {
-        place: str(root / name) for name, place in files.items()
+    result = mounted(root)
+    assert {file: result.get(file) for file in files.values()} == {
+        file: str(root / name) for name, file in files.items()
     }
-    assert not any(place.endswith("other.bin") for place in found)
+    assert not any(location.endswith("other.bin") for location in result)
 
 
 # Covers S-4.
-def test_of_the_drivers_daemons_a_container_gets_the_sockets_for_clients_alone(
+def test_a_container_gets_only_the_client_sockets_of_driver_daemons(
     root: Path,
 ) -> None:
     """Fabric Manager's folder has the channel to the subnet manager too, and its state."""
-    before = set(mounted(root))
+    previous = set(mounted(root))
     folder = root / "run/nvidia-fabricmanager"
     for name in ("socket", "fm_sm_ipc.socket"):
         gpunode.a_socket(folder / name)
     gpunode.write(folder / "nv-fabricmanager.pid", "1")
-    assert set(mounted(root)) - before == {"/run/nvidia-fabricmanager/socket"}
+    assert set(mounted(root)) - previous == {"/run/nvidia-fabricmanager/socket"}
     (folder / "socket").unlink()
     gpunode.write(folder / "socket", "no socket")
-    assert set(mounted(root)) == before
+    assert set(mounted(root)) == previous
 
 
 def test_mps_is_never_among_what_all_claims_get(root: Path) -> None:
-    before = set(mounted(root))
+    previous = set(mounted(root))
     (root / "tmp/nvidia-mps").mkdir(parents=True)
     for name in ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server"):
         gpunode.write(root / "usr/bin" / name, "")
-    assert set(mounted(root)) == before
+    assert set(mounted(root)) == previous
 
 
 def test_with_a_hook_each_library_is_mounted_once_and_the_hook_makes_its_names(
@@ -226,23 +226,23 @@ def test_with_a_hook_each_library_is_mounted_once_and_the_hook_makes_its_names(
         f"{PLACE}/{name}.so.{VERSION}"
         for name in ("libcuda", "libnvidia-allocator", "libnvidia-ml")
     ]
-    made = hooks(root)
-    assert list(made) == [
+    document = hooks(root)
+    assert list(document) == [
         "create-symlinks",
         "enable-cuda-compat",
         "update-ldcache",
         "disable-device-node-modification",
     ]
-    assert sorted(made["create-symlinks"][1::2]) == [
+    assert sorted(document["create-symlinks"][1::2]) == [
         f"../libnvidia-allocator.so.1::{PLACE}/gbm/nvidia-drm_gbm.so",
         f"libcuda.so.1::{PLACE}/libcuda.so",
         f"libcuda.so.{VERSION}::{PLACE}/libcuda.so.1",
         f"libnvidia-allocator.so.{VERSION}::{PLACE}/libnvidia-allocator.so.1",
         f"libnvidia-ml.so.{VERSION}::{PLACE}/libnvidia-ml.so.1",
     ]
-    assert set(made["create-symlinks"][::2]) == {"--link"}
-    assert made["enable-cuda-compat"] == (f"--host-driver-version={VERSION}",)
-    assert made["update-ldcache"] == ("--folder", PLACE)
+    assert set(document["create-symlinks"][::2]) == {"--link"}
+    assert document["enable-cuda-compat"] == (f"--host-driver-version={VERSION}",)
+    assert document["update-ldcache"] == ("--folder", PLACE)
     assert opened(root).read().environment == (f"NVIDIA_CTK_LIBCUDA_DIR={PLACE}",)
 
 
@@ -251,14 +251,14 @@ def test_the_hook_is_the_hosts_where_it_is_usually_installed_or_asked_for(
 ) -> None:
     assert opened(root).read().hooks == ()
     a_hook(host, "/usr/local/nvidia/toolkit/nvidia-cdi-hook")
-    assert {one.path for one in opened(root).read().hooks} == {container_toolkit.PROGRAMS[1]}
+    assert {hook.path for hook in opened(root).read().hooks} == {container_toolkit.PROGRAMS[1]}
     a_hook(host)
-    assert {one.path for one in opened(root).read().hooks} == {HOOK}
+    assert {hook.path for hook in opened(root).read().hooks} == {HOOK}
     assert opened(root, "none").read().hooks == ()
     with pytest.raises(driver_root.DriverNotReady, match="/opt/hook"):
         opened(root, "/opt/hook").read()
     a_hook(host, "/opt/hook")
-    assert {one.arguments[0] for one in opened(root, "/opt/hook").read().hooks} == {"hook"}
+    assert {hook.arguments[0] for hook in opened(root, "/opt/hook").read().hooks} == {"hook"}
 
 
 @pytest.mark.parametrize(
@@ -304,24 +304,24 @@ def test_a_program_with_known_holes_or_of_no_known_version_is_not_used(
     with pytest.raises(driver_root.DriverNotReady, match=problem):
         opened(root, HOOK).read()
     a_hook(host, container_toolkit.PROGRAMS[1])
-    assert {one.path for one in opened(root).read().hooks} == {container_toolkit.PROGRAMS[1]}
+    assert {hook.path for hook in opened(root).read().hooks} == {container_toolkit.PROGRAMS[1]}
 
 
 def test_a_program_that_was_replaced_is_asked_again_and_else_never(root: Path, host: Path) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
-    def ask(at: Path, path: str) -> str:
-        asked.append(path)
-        return toolkits.ask(at, path)
+    def ask(position: Path, path: str) -> str:
+        requested.append(path)
+        return toolkits.ask(position, path)
 
     driver = gpunode.with_control_nodes(root)
     files = driver_files.DriverFiles(driver, host, time=after(root, 60), run_version=ask)
     a_hook(host, says="NVIDIA CDI Hook version 1.17.8")
     assert [len(files.read().hooks) for _ in range(3)] == [3, 3, 3]
-    assert asked == [HOOK]
+    assert requested == [HOOK]
     a_hook(host)
     assert [len(files.read().hooks) for _ in range(3)] == [4, 4, 4]
-    assert asked == [HOOK, HOOK]
+    assert requested == [HOOK, HOOK]
 
 
 def test_all_of_it_is_kept_while_nothing_changes(root: Path, host: Path) -> None:
@@ -357,10 +357,10 @@ def test_a_driver_that_was_replaced_is_seen_at_once(root: Path) -> None:
 )
 def test_a_file_that_comes_later_is_given_from_then_on(root: Path, name: str) -> None:
     driver = opened(root)
-    before = driver.read()
+    previous = driver.read()
     gpunode.write(root / name, "")
     assert {str(root / name)} == {m.host_path for m in driver.read().mounts} - {
-        m.host_path for m in before.mounts
+        m.host_path for m in previous.mounts
     }
 
 
@@ -373,17 +373,17 @@ def test_a_device_node_with_other_numbers_is_seen_at_once(root: Path) -> None:
     assert {node.major for node in files.read().nodes if node.path == "/dev/nvidia-uvm"} == {500}
 
 
-def test_what_changed_this_moment_is_not_kept(root: Path) -> None:
+def test_files_that_just_changed_are_not_cached(root: Path) -> None:
     driver = gpunode.with_control_nodes(root)
     files = driver_files.DriverFiles(driver, root.parent / "host", time=after(root, 1))
     assert files.read() is not files.read()
 
 
 def test_links_in_a_circle_are_no_files_and_hide_no_others(root: Path) -> None:
-    before = mounted(root)
+    previous = mounted(root)
     for name in (f"libnvidia-x.so.{VERSION}", "libcuda.so.9"):
         (root / gpunode.LIBRARIES / name).symlink_to(name)
-    assert mounted(root) == before
+    assert mounted(root) == previous
 
 
 def test_a_driver_of_two_versions_is_not_ready(root: Path) -> None:
@@ -432,8 +432,8 @@ def test_libraries_in_a_folder_of_no_loader_go_where_it_looks(root: Path, host: 
         link.unlink()
         (link.parent / f"{name}.{VERSION}").rename(odd / f"{name}.{VERSION}")
         link.symlink_to(f"/opt/Nvidia/{name}.{VERSION}")
-    place = f"/usr/lib/{os.uname().machine}-linux-gnu"
-    assert f"{place}/libcuda.so.1" in mounted(root)
+    location = f"/usr/lib/{os.uname().machine}-linux-gnu"
+    assert f"{location}/libcuda.so.1" in mounted(root)
     a_hook(host)
-    assert f"{place}/libcuda.so.{VERSION}" in mounted(root)
-    assert hooks(root)["update-ldcache"] == ("--folder", place)
+    assert f"{location}/libcuda.so.{VERSION}" in mounted(root)
+    assert hooks(root)["update-ldcache"] == ("--folder", location)

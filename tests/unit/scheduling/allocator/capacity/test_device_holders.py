@@ -30,7 +30,7 @@ def test_holders_of_a_node_are_named_by_how_much_they_have() -> None:
     )
 
 
-def test_of_many_holders_and_nodes_the_first_are_named() -> None:
+def test_the_first_of_many_holders_and_nodes_are_named() -> None:
     crowd = occupied_nodes.of_sizes({"node-a": 5, "node-b": 1, "node-c": 1})
     for number in range(5):
         crowd.run(f"p{number}", "node-a", f"gpu-{number}")
@@ -48,7 +48,7 @@ def test_the_nearest_node_comes_first() -> None:
     assert said(crowd, 1, "node-c").startswith("1 GPU of node-c")
 
 
-def test_what_is_promised_counts_only_where_nobody_uses_it_yet() -> None:
+def test_reservations_count_only_on_unused_devices() -> None:
     crowd = occupied_nodes.of_sizes({"node-a": 2})
     crowd.run("p", "node-a", "gpu-0")
     devices = [claims.DeviceId(names.DRIVER, "node-a", name) for name in ("gpu-0", "gpu-1")]

@@ -11,7 +11,7 @@ from tests.support import snapshots
 from tests.support.allocation import NODE
 from tests.support.builders import objects
 
-SLICES = {f"memory-slice-{at}": "1" for at in range(8)}
+SLICES = {f"memory-slice-{index}": "1" for index in range(8)}
 TOLD = {"productName": "H100", names.ATTR_NUMA_NODE: 1}
 
 
@@ -43,9 +43,9 @@ def faces(gpu: int) -> list[objects.Raw]:
 
 
 def node(*taken: claims.Claim, gpus: int = 2) -> cluster_state.ClusterState:
-    sets = {f"gpu-{at}": SLICES for at in range(gpus)}
-    found = [face for at in range(gpus) for face in faces(at)]
-    return snapshots.view(*objects.counting(sets, found), taken=taken)
+    sets = {f"gpu-{index}": SLICES for index in range(gpus)}
+    results = [face for index in range(gpus) for face in faces(index)]
+    return snapshots.view(*objects.counting(sets, results), taken=taken)
 
 
 def room(view: cluster_state.ClusterState) -> base.NodeCapacity:
@@ -53,9 +53,9 @@ def room(view: cluster_state.ClusterState) -> base.NodeCapacity:
 
 
 def test_faces_of_one_counter_set_are_one_card() -> None:
-    found = room(node())
-    assert [card.mode for card in found.gpus] == [base.IDLE, base.IDLE]
-    (model,) = {card.model for card in found.gpus}
+    capacity = room(node())
+    assert [card.mode for card in capacity.gpus] == [base.IDLE, base.IDLE]
+    (model,) = {card.model for card in capacity.gpus}
     assert (model.product, model.memory, model.all_slices) == ("H100", 80 << 30, 0b01001111)
     assert {part.profile: part.mask for part in model.placements} == {
         "1g.10gb": 0b01000000,
@@ -72,14 +72,19 @@ def test_a_card_is_as_the_claims_that_hold_its_faces_leave_it() -> None:
     other = objects.a_share("gpu-0-mps", 2, memory="40Gi")
     mig = snapshots.holding("m", "node-a", "gpu-1-mig-half")
     shared = (snapshots.holding("x", "node-a", share), snapshots.holding("y", "node-a", other))
-    one, two = room(node(*shared, mig)).gpus
-    assert (one.mode, one.remaining) == (base.MPS, 250)
+    gpu_state, two = room(node(*shared, mig)).gpus
+    assert (gpu_state.mode, gpu_state.remaining) == (base.MPS, 250)
     assert (two.mode, two.free_slices) == (base.MIG, 0b01000000)
 
 
 def test_a_card_that_is_held_whole_has_nothing_left() -> None:
-    one, two = room(node(snapshots.holding("x", "node-a", "gpu-1"))).gpus
-    assert (one.mode, one.remaining, two.mode, two.remaining) == (base.IDLE, 1000, base.WHOLE, 0)
+    gpu_state, two = room(node(snapshots.holding("x", "node-a", "gpu-1"))).gpus
+    assert (gpu_state.mode, gpu_state.remaining, two.mode, two.remaining) == (
+        base.IDLE,
+        1000,
+        base.WHOLE,
+        0,
+    )
 
 
 def test_a_device_without_counters_is_a_card_by_itself_and_a_monitor_is_none() -> None:
@@ -88,7 +93,7 @@ def test_a_device_without_counters_is_a_card_by_itself_and_a_monitor_is_none() -
     assert len(room(view).gpus) == 1
 
 
-def test_what_pods_take_of_the_node_is_gone() -> None:
+def test_requests_of_pods_reduce_the_nodes_capacity() -> None:
     view = node()
     assert room(view).cpu == 8000
     asking = objects.pod("p", nodeName="node-a")
@@ -97,30 +102,30 @@ def test_what_pods_take_of_the_node_is_gone() -> None:
 
 
 def test_rooms_are_looked_at_again_when_their_node_changed() -> None:
-    view, known = node(), node_capacity.NodeCapacityCache()
-    known.refresh(view)
-    before = known.get(view, view.nodes[NODE])
-    assert known.get(view, view.nodes[NODE]) is before
+    view, capacity_cache = node(), node_capacity.NodeCapacityCache()
+    capacity_cache.refresh(view)
+    previous = capacity_cache.get(view, view.nodes[NODE])
+    assert capacity_cache.get(view, view.nodes[NODE]) is previous
     claim = snapshots.holding("x", "node-a", "gpu-1")
     view.set_claim(claim.key, claim)
-    assert not known.refresh(view)
-    assert known.get(view, view.nodes[NODE]).gpus[1].mode == base.WHOLE
+    assert not capacity_cache.refresh(view)
+    assert capacity_cache.get(view, view.nodes[NODE]).gpus[1].mode == base.WHOLE
 
 
-def test_where_a_gpu_sits_is_read_from_any_of_its_faces() -> None:
+def test_the_location_of_a_gpu_is_read_from_any_face() -> None:
     view = node()
-    (found,) = (pool_layout.get_layout(share.pool) for share in view.reachable_pools(NODE))
-    assert [place.numa_node for place in found.locations] == [1, 1]
+    (layout,) = (pool_layout.get_layout(share.pool) for share in view.reachable_pools(NODE))
+    assert [location.numa_node for location in layout.locations] == [1, 1]
 
 
-def test_what_was_seen_of_a_pool_goes_when_another_takes_its_place() -> None:
+def test_cached_capacity_of_a_replaced_pool_is_dropped() -> None:
     view = node()
-    known = node_capacity.NodeCapacityCache()
-    known.refresh(view)
-    known.get(view, view.nodes[NODE])
+    capacity_cache = node_capacity.NodeCapacityCache()
+    capacity_cache.refresh(view)
+    capacity_cache.get(view, view.nodes[NODE])
     queue_resources.capacity(view)
     queue_resources.requested_amounts(view, [objects.claim("c", objects.a_request())])
-    seen = [weakref.ref(one) for one in view.pools.values()]
+    seen = [weakref.ref(pool) for pool in view.pools.values()]
     del view
     gc.collect()
-    assert [one() for one in seen] == [None]
+    assert [reference_type() for reference_type in seen] == [None]

@@ -11,9 +11,11 @@ Reason = reasons.Reason
 MATCH = objects.matching(device_layouts.NUMA)
 
 
-def of(view: snapshot.Snapshot, *found: claims.Claim) -> tuple[int, int, dict[reasons.Reason, int]]:
-    fits, wanted, counted = shortfall.count_shortfall(problem(view, *found))
-    return fits, wanted, dict(counted)
+def of(
+    view: snapshot.Snapshot, *results: claims.Claim
+) -> tuple[int, int, dict[reasons.Reason, int]]:
+    fits, expected, counted = shortfall.count_shortfall(problem(view, *results))
+    return fits, expected, dict(counted)
 
 
 def test_devices_that_are_there_and_those_that_lack_are_counted() -> None:
@@ -25,7 +27,7 @@ def test_devices_that_are_there_and_those_that_lack_are_counted() -> None:
     )
 
 
-def test_one_device_is_counted_for_one_request() -> None:
+def test_a_device_counts_for_one_request() -> None:
     claim = objects.claim("c", objects.a_request("a"), objects.a_request("b"))
     assert of(device_layouts.looking({}), claim) == (1, 2, {})
 
@@ -44,13 +46,13 @@ def test_devices_without_their_counters_are_counted_by_them() -> None:
     )
 
 
-def test_of_alternatives_the_one_that_comes_closest_is_told() -> None:
+def test_the_closest_alternative_is_reported() -> None:
     ways = [objects.a_way("nope", 4, "false"), objects.a_way("four", 4), objects.a_way("three", 3)]
     claim = objects.claim("c", objects.first_available("gpu", *ways))
     assert of(device_layouts.looking({}, {}), claim) == (2, 4, {})
 
 
-def test_what_bars_all_does_not_fit() -> None:
+def test_a_taken_device_reduces_the_fit_of_a_request_for_all() -> None:
     claim = objects.claim("c", objects.a_request(allocationMode="All"))
     assert of(device_layouts.looking({}, {}, {}, taken=("gpu-1",)), claim) == (
         2,
@@ -67,10 +69,10 @@ def test_a_search_that_gave_up_leaves_nothing_behind_in_the_count() -> None:
     claim = objects.claim("c", *parts, constraints=[objects.matching(device_layouts.LINKS)])
     whole = of(view, claim)
     for budget in range(solved(search.solve(problem(view, claim))).steps):
-        asked = problem(view, claim)
-        assert unsolved(search.solve(asked, budget)).budget_exceeded
-        fits, wanted, counted = shortfall.count_shortfall(asked)
-        assert (fits, wanted, dict(counted)) == whole
+        request = problem(view, claim)
+        assert unsolved(search.solve(request, budget)).budget_exceeded
+        fits, expected, counted = shortfall.count_shortfall(request)
+        assert (fits, expected, dict(counted)) == whole
 
 
 def test_a_failing_selector_is_counted_and_fits_nothing() -> None:

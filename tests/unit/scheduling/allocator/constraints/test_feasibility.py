@@ -14,28 +14,30 @@ FAILING = f'device.attributes["{snapshots.DRIVER}"].nope == 0'
 def numa(*values: int, node: str = "node-a") -> snapshot.Snapshot:
     """A node of GPUs by their NUMA node."""
     look = [
-        objects.with_values(objects.a_device(f"gpu-{at}"), numa=one)
-        for at, one in enumerate(values)
+        objects.with_values(objects.a_device(f"gpu-{index}"), numa=value)
+        for index, value in enumerate(values)
     ]
     return snapshots.view(objects.a_slice(node, look))
 
 
-def demands(of: search.Problem) -> list[feasibility.Demand]:
+def demands(source: search.Problem) -> list[feasibility.Demand]:
     return [
-        feasibility.Demand(claim, tuple(feasibility.Option(one, one.count) for one in ways))
-        for claim, ways in zip(of.claim_indexes, of.candidates, strict=True)
+        feasibility.Demand(claim, tuple(feasibility.Option(way, way.count) for way in ways))
+        for claim, ways in zip(source.claim_indexes, source.candidates, strict=True)
     ]
 
 
 def prospects_of(
-    of: search.Problem, taken: counters.CounterTracker | None = None
+    source: search.Problem, taken: counters.CounterTracker | None = None
 ) -> feasibility.FeasibilityBounds:
-    return feasibility.FeasibilityBounds(of.devices, of.match_constraints, taken or empty_tally(of))
+    return feasibility.FeasibilityBounds(
+        source.devices, source.match_constraints, taken or empty_tally(source)
+    )
 
 
-def hopeful(view: snapshot.Snapshot, *found: claims.Claim) -> bool:
-    of = problem(view, *found)
-    return prospects_of(of).is_feasible(demands(of))
+def hopeful(view: snapshot.Snapshot, *results: claims.Claim) -> bool:
+    source = problem(view, *results)
+    return prospects_of(source).is_feasible(demands(source))
 
 
 def asking(*requests: objects.Raw, constraints: object = None) -> claims.Claim:
@@ -48,9 +50,9 @@ def test_a_request_for_more_than_there_is_is_hopeless() -> None:
 
 
 def test_requests_do_not_have_the_same_device() -> None:
-    one = objects.a_request("one", 1, ZERO)
-    assert not hopeful(numa(0, 1), asking(one, objects.a_request("two", 1, ZERO)))
-    assert hopeful(numa(0, 1), asking(one, objects.a_request("two")))
+    request = objects.a_request("one", 1, ZERO)
+    assert not hopeful(numa(0, 1), asking(request, objects.a_request("two", 1, ZERO)))
+    assert hopeful(numa(0, 1), asking(request, objects.a_request("two")))
 
 
 def test_shares_of_one_device_go_to_several_requests() -> None:
@@ -65,7 +67,7 @@ def test_administrators_are_beside_others() -> None:
     assert hopeful(numa(0), plain, admin)
 
 
-def test_one_alternative_that_may_be_had_is_hope() -> None:
+def test_a_feasible_alternative_makes_the_request_feasible() -> None:
     several = objects.first_available("gpu", objects.a_way("a", 9), objects.a_way("b", 2))
     assert hopeful(numa(0, 0), asking(several))
     assert not hopeful(numa(0), asking(several))
@@ -85,33 +87,33 @@ def test_devices_that_must_differ_are_too_few_where_there_are_fewer_values() -> 
 
 
 def test_requests_that_agree_need_a_value_that_all_of_them_can_have() -> None:
-    one = f'device.attributes["{snapshots.DRIVER}"].numa == 1'
-    two = [objects.a_request("a", 1, ZERO), objects.a_request("b", 1, one)]
+    name = f'device.attributes["{snapshots.DRIVER}"].numa == 1'
+    two = [objects.a_request("a", 1, ZERO), objects.a_request("b", 1, name)]
     assert not hopeful(numa(0, 1), asking(*two, constraints=[objects.matching(NUMA)]))
     assert hopeful(numa(0, 1), asking(*two, constraints=[objects.matching(NUMA, "a")]))
 
 
-def test_what_is_chosen_already_narrows_what_can_come() -> None:
-    of = problem(
+def test_earlier_choices_narrow_the_bounds() -> None:
+    source = problem(
         numa(0, 1, 1), asking(objects.a_request(count=3), constraints=[objects.matching(NUMA)])
     )
-    taken = empty_tally(of)
-    offer = of.candidates[0][0]
+    taken = empty_tally(source)
+    offer = source.candidates[0][0]
     assert taken.try_allocate(0, offer, 0)
-    of.match_constraints[0].add(0)
+    source.match_constraints[0].add(0)
     rest = feasibility.Demand(0, (feasibility.Option(offer, 1, 1),))
-    assert not prospects_of(of, taken).is_feasible([rest])
+    assert not prospects_of(source, taken).is_feasible([rest])
 
 
-def test_where_a_selector_fails_hope_is_left_for_the_search_to_meet_the_failure() -> None:
+def test_a_failing_selector_is_left_to_the_search() -> None:
     assert hopeful(numa(0), asking(objects.a_request("gpu", 5, FAILING)))
 
 
 def test_it_may_hope_in_vain() -> None:
     """Two constraints are looked at one by one."""
     look = [
-        objects.with_values(objects.a_device(f"gpu-{at}"), numa=numa, row=row)
-        for at, (numa, row) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)])
+        objects.with_values(objects.a_device(f"gpu-{index}"), numa=numa, row=row)
+        for index, (numa, row) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)])
     ]
     view = snapshots.view(objects.a_slice("node-a", look))
     both = [objects.matching(NUMA), objects.matching(f"{snapshots.DRIVER}/row")]

@@ -14,25 +14,27 @@ NUMA = f"{snapshots.DRIVER}/numa"
 
 def bond(rule: objects.Raw, *values: Any) -> match_attribute.MatchAttribute:
     """A constraint over devices of these values; None: without the attribute."""
-    found = [
-        objects.with_values(objects.a_device(f"gpu-{at}"), **({} if one is None else {"numa": one}))
-        for at, one in enumerate(values)
+    results = [
+        objects.with_values(
+            objects.a_device(f"gpu-{index}"), **({} if value is None else {"numa": value})
+        )
+        for index, value in enumerate(values)
     ]
-    view = snapshots.view(objects.a_slice("node-a", found))
-    (made,) = match_attribute.match_constraints(
+    view = snapshots.view(objects.a_slice("node-a", results))
+    (attribute,) = match_attribute.match_constraints(
         [objects.claim("c", constraints=[rule])], candidates.node_devices(view, view.nodes[NODE])
     )
-    return made
+    return attribute
 
 
-def accepted(one: match_attribute.MatchAttribute) -> list[bool]:
+def accepted(attribute: match_attribute.MatchAttribute) -> list[bool]:
     """Return whether each device in turn is accepted, with the accepted ones taken."""
-    found = []
-    for place in range(len(one.values)):
-        found.append(one.accepts(place))
-        if found[-1]:
-            one.add(place)
-    return found
+    results = []
+    for index in range(len(attribute.values)):
+        results.append(attribute.accepts(index))
+        if results[-1]:
+            attribute.add(index)
+    return results
 
 
 @pytest.mark.parametrize(
@@ -72,30 +74,30 @@ def test_an_attribute_without_a_domain_is_none() -> None:
 
 
 def test_a_device_that_is_taken_back_counts_no_more() -> None:
-    one = bond(objects.matching(NUMA), 0, 1, 1)
-    one.add(0)
-    assert not one.accepts(1)
-    one.remove_last()
-    assert one.common is None
-    one.add(1)
-    assert one.accepts(2)
-    one.clear()
-    assert one.accepts(0)
+    attribute = bond(objects.matching(NUMA), 0, 1, 1)
+    attribute.add(0)
+    assert not attribute.accepts(1)
+    attribute.remove_last()
+    assert attribute.common is None
+    attribute.add(1)
+    assert attribute.accepts(2)
+    attribute.clear()
+    assert attribute.accepts(0)
 
 
-def test_what_agreeing_devices_have_in_common_is_known() -> None:
-    one = bond(objects.matching(NUMA), [1, 2], [2, 3])
-    one.add(0)
-    one.add(1)
-    assert one.common == frozenset({("int", 2)})
-    one.remove_last()
-    assert one.common == frozenset({("int", 1), ("int", 2)})
+def test_common_values_of_matching_devices_are_known() -> None:
+    attribute = bond(objects.matching(NUMA), [1, 2], [2, 3])
+    attribute.add(0)
+    attribute.add(1)
+    assert attribute.common == frozenset({("int", 2)})
+    attribute.remove_last()
+    assert attribute.common == frozenset({("int", 1), ("int", 2)})
 
 
 def test_a_constraint_is_on_the_requests_that_it_names_and_their_alternatives() -> None:
-    one = bond(objects.matching(NUMA, "gpu"), 0)
-    assert [one.covers(0, way) for way in ("gpu", "gpu/big", "nic")] == [True, True, False]
-    assert not one.covers(1, "gpu")
+    attribute = bond(objects.matching(NUMA, "gpu"), 0)
+    assert [attribute.covers(0, way) for way in ("gpu", "gpu/big", "nic")] == [True, True, False]
+    assert not attribute.covers(1, "gpu")
     narrow = bond(objects.matching(NUMA, "gpu/big"), 0)
     assert [narrow.covers(0, way) for way in ("gpu", "gpu/big", "gpu/small")] == [
         False,

@@ -18,36 +18,39 @@ def kinds(
     view: snapshot.Snapshot, claim: claims.Claim | None = None, take: int | None = None
 ) -> list[int | None]:
     """The kind of each device, numbered as they come."""
-    of = problem(
+    source = problem(
         view, claim or objects.claim("c", objects.a_request(deviceClassName=snapshots.ANY))
     )
-    taken: counters.CounterTracker = empty_tally(of)
+    taken: counters.CounterTracker = empty_tally(source)
     if take is not None:
-        assert taken.try_allocate(take, of.candidates[0][0], 0)
-    found = device_classes.DeviceEquivalence(of.devices, of.candidates, of.constraints, taken)
+        assert taken.try_allocate(take, source.candidates[0][0], 0)
+    device_equivalence = device_classes.DeviceEquivalence(
+        source.devices, source.candidates, source.constraints, taken
+    )
     numbers: dict[object, int] = {}
     return [
         None if kind is None else numbers.setdefault(kind, len(numbers))
-        for kind in map(found.equivalence_class, range(len(of.devices)))
+        for kind in map(device_equivalence.equivalence_class, range(len(source.devices)))
     ]
 
 
 def numa(*values: int) -> snapshot.Snapshot:
     look = [
-        objects.with_values(objects.a_device(f"gpu-{at}"), numa=one)
-        for at, one in enumerate(values)
+        objects.with_values(objects.a_device(f"gpu-{index}"), numa=value)
+        for index, value in enumerate(values)
     ]
     return snapshots.view(objects.a_slice("node-a", look))
 
 
 def two_gpus(*parts: tuple[str, str], taken: tuple[str, ...] = ()) -> snapshot.Snapshot:
     """Parts by the set that they draw on, and the size of each."""
-    found = [
-        objects.drawing(f"part-{at}", name, slots=size) for at, (name, size) in enumerate(parts)
+    drawings = [
+        objects.drawing(f"part-{index}", name, slots=size)
+        for index, (name, size) in enumerate(parts)
     ]
-    held = [snapshots.holding(f"x-{one}", "node-a", one) for one in taken]
+    held = [snapshots.holding(f"x-{name}", "node-a", name) for name in taken]
     sets = {"gpu-0": {"slots": "4"}, "gpu-1": {"slots": "4"}}
-    return snapshots.view(*objects.counting(sets, found), taken=held)
+    return snapshots.view(*objects.counting(sets, drawings), taken=held)
 
 
 def test_devices_that_nothing_tells_apart_are_alike() -> None:
@@ -68,8 +71,8 @@ def test_a_device_that_is_taken_is_like_no_other() -> None:
     assert kinds(numa(0, 0, 0), take=1) == [0, None, 0]
 
 
-def test_what_others_have_of_a_device_tells_it_apart() -> None:
-    shares = [objects.a_share_device(f"ts-{at}") for at in range(3)]
+def test_usage_by_others_splits_an_equivalence_class() -> None:
+    shares = [objects.a_share_device(f"ts-{index}") for index in range(3)]
     held = snapshots.holding("x", "node-a", objects.a_share("ts-1", memory="10Gi"))
     view = snapshots.view(objects.a_slice("node-a", shares), taken=[held])
     assert kinds(view) == [0, 1, 0]
@@ -96,7 +99,7 @@ def test_a_part_that_is_taken_sets_its_whole_gpu_apart() -> None:
     assert kinds(view, take=0) == [None, None, 0, 1]
 
 
-def test_what_they_would_give_a_request_tells_shares_apart() -> None:
+def test_the_granted_amount_splits_an_equivalence_class() -> None:
     big, small = objects.a_share_device("ts-0"), objects.a_share_device("ts-1")
     big["capacity"]["memory"]["requestPolicy"]["default"] = "16Gi"
     assert kinds(snapshots.view(objects.a_slice("node-a", [big, small]))) == [0, 1]

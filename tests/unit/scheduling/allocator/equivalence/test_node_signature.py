@@ -17,17 +17,17 @@ UUID = f"{snapshots.DRIVER}/uuid"
 
 def gpus(*uuids: str, **more: Any) -> list[objects.Raw]:
     return [
-        objects.with_values(objects.a_device(f"gpu-{at}"), **{"uuid": uuid, **more})
-        for at, uuid in enumerate(uuids)
+        objects.with_values(objects.a_device(f"gpu-{index}"), **{"uuid": uuid, **more})
+        for index, uuid in enumerate(uuids)
     ]
 
 
 def alike(view: cluster_state.ClusterState) -> bool:
-    one, other = (
+    hashable, other = (
         node_signature.node_signature(view, view.reachable_pools(ids.NodeName(name)))
         for name in (A, B)
     )
-    return one is not None and one == other
+    return hashable is not None and hashable == other
 
 
 def two(
@@ -54,9 +54,9 @@ def test_nodes_are_alike_where_the_same_devices_are_in_use() -> None:
         gpus("one"),
         gpus("one", "two", numa=1),
         gpus("one", "two", numa=False),
-        [{**one, "taints": []} for one in gpus("one", "two", numa=0)],
-        [{**one, "capacity": {"memory": {"value": "1Gi"}}} for one in gpus("one", "two", numa=0)],
-        [{**one, "allowMultipleAllocations": True} for one in gpus("one", "two", numa=0)],
+        [{**gpu, "taints": []} for gpu in gpus("one", "two", numa=0)],
+        [{**gpu, "capacity": {"memory": {"value": "1Gi"}}} for gpu in gpus("one", "two", numa=0)],
+        [{**gpu, "allowMultipleAllocations": True} for gpu in gpus("one", "two", numa=0)],
     ],
 )
 def test_nodes_whose_devices_differ_are_not_alike(theirs: list[objects.Raw]) -> None:
@@ -98,10 +98,10 @@ def test_nodes_are_alike_where_devices_draw_the_same_on_the_same_counters() -> N
 
 
 def test_a_node_that_lacks_a_slice_of_its_pool_is_like_no_other() -> None:
-    found = [objects.a_slice(name, gpus("one")) for name in (A, B)]
-    for one in found:
-        one["spec"]["pool"]["resourceSliceCount"] = 2
-    assert not alike(snapshots.view(*found))
+    slices = [objects.a_slice(name, gpus("one")) for name in (A, B)]
+    for slice_ in slices:
+        slice_["spec"]["pool"]["resourceSliceCount"] = 2
+    assert not alike(snapshots.view(*slices))
 
 
 def tells(claim: claims.Claim) -> bool:
@@ -111,7 +111,7 @@ def tells(claim: claims.Claim) -> bool:
     return node_signature.depends_on_uuids(view, (claim,), wants)
 
 
-def test_what_does_not_read_uuids_does_not_tell_by_them() -> None:
+def test_selectors_without_uuids_ignore_uuids() -> None:
     assert not tells(objects.claim("c", objects.a_request()))
 
 
@@ -129,7 +129,7 @@ def test_configuration_may_be_for_one_device() -> None:
     assert tells(objects.claim("c", objects.a_request(), config=[objects.a_config()]))
 
 
-def test_what_is_needed_of_a_part_is_for_no_device_by_name() -> None:
+def test_a_slice_config_alone_does_not_tell_nodes_apart() -> None:
     need = objects.a_config("SliceConfig")
     assert not tells(objects.claim("c", objects.a_request(), config=[need]))
     assert tells(objects.claim("c", objects.a_request(), config=[need, objects.a_config()]))

@@ -26,9 +26,9 @@ class Counted(cel.Selector):
 def counted(expression: str) -> tuple[selector_match.Matcher, list[cel.Device]]:
     compiled = cel.compile_selector(expression)
     assert isinstance(compiled, cel.Selector), compiled
-    values = {one.name: getattr(compiled, one.name) for one in dataclasses.fields(compiled)}
-    found = Counted(**values)
-    return selector_match.Matcher(found), found.seen
+    values = {field.name: getattr(compiled, field.name) for field in dataclasses.fields(compiled)}
+    result = Counted(**values)
+    return selector_match.Matcher(result), result.seen
 
 
 def a_device(name: str, memory: str = "80Gi", **values: Any) -> slices.Device:
@@ -41,43 +41,45 @@ def test_equal_expressions_have_one_matcher() -> None:
     assert selector_match.get_matcher(NUMA) is selector_match.get_matcher(NUMA)
 
 
-def test_one_that_does_not_compile_says_why() -> None:
-    found = selector_match.get_matcher("device.driver ==")
-    assert isinstance(found, cel.UnusableSelector)
-    assert "Syntax error" in found.why
+def test_an_uncompilable_selector_reports_its_reason() -> None:
+    matcher = selector_match.get_matcher("device.driver ==")
+    assert isinstance(matcher, cel.UnusableSelector)
+    assert "Syntax error" in matcher.why
 
 
 def test_devices_that_look_alike_to_a_selector_are_evaluated_once() -> None:
-    one, seen = counted(NUMA)
-    alike = [a_device(f"gpu-{at}", numa=1, index=at) for at in range(8)]
-    assert [one.matches(snapshots.DRIVER, device) for device in alike] == [True] * 8
-    assert one.matches(snapshots.DRIVER, a_device("gpu-8", numa=0)) is False
+    matcher, seen = counted(NUMA)
+    alike = [a_device(f"gpu-{index}", numa=1, index=index) for index in range(8)]
+    assert [matcher.matches(snapshots.DRIVER, device) for device in alike] == [True] * 8
+    assert matcher.matches(snapshots.DRIVER, a_device("gpu-8", numa=0)) is False
     assert len(seen) == 2
 
 
 def test_the_same_attribute_of_another_driver_is_another_value() -> None:
-    one, seen = counted(NUMA)
+    matcher, seen = counted(NUMA)
     device = a_device("gpu-0", numa=1)
-    assert one.matches(snapshots.DRIVER, device) is True
-    assert isinstance(one.matches("nic.example.com", device), cel.EvaluationFailure)
+    assert matcher.matches(snapshots.DRIVER, device) is True
+    assert isinstance(matcher.matches("nic.example.com", device), cel.EvaluationFailure)
     assert len(seen) == 2
 
 
 def test_a_qualified_name_is_as_good_as_a_short_one() -> None:
-    one, _ = counted(NUMA)
+    matcher, _ = counted(NUMA)
     assert (
-        one.matches(snapshots.DRIVER, a_device("gpu-0", "80Gi", **{f"{snapshots.DRIVER}/numa": 1}))
+        matcher.matches(
+            snapshots.DRIVER, a_device("gpu-0", "80Gi", **{f"{snapshots.DRIVER}/numa": 1})
+        )
         is True
     )
 
 
 def test_capacity_is_part_of_the_look() -> None:
-    one, _ = counted(MEMORY)
-    assert one.matches(snapshots.DRIVER, a_device("gpu-0", "80Gi")) is True
-    assert one.matches(snapshots.DRIVER, a_device("gpu-0", "24Gi")) is False
+    matcher, _ = counted(MEMORY)
+    assert matcher.matches(snapshots.DRIVER, a_device("gpu-0", "80Gi")) is True
+    assert matcher.matches(snapshots.DRIVER, a_device("gpu-0", "24Gi")) is False
 
 
 def test_true_is_not_taken_for_one() -> None:
-    one, _ = counted(FLAG)
-    assert one.matches(snapshots.DRIVER, a_device("gpu-0", flag=True)) is True
-    assert one.matches(snapshots.DRIVER, a_device("gpu-1", flag=1)) is not True
+    matcher, _ = counted(FLAG)
+    assert matcher.matches(snapshots.DRIVER, a_device("gpu-0", flag=True)) is True
+    assert matcher.matches(snapshots.DRIVER, a_device("gpu-1", flag=1)) is not True

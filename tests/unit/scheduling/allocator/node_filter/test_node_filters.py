@@ -72,8 +72,8 @@ def test_the_node_selector_must_match() -> None:
     ],
 )
 def test_required_affinity_must_match(operator: str, values: list[str], *, fits: bool) -> None:
-    one = {"key": "kubernetes.io/hostname", "operator": operator, "values": values}
-    terms = [{"matchExpressions": [one]}]
+    entry = {"key": "kubernetes.io/hostname", "operator": operator, "values": values}
+    terms = [{"matchExpressions": [entry]}]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     pod = objects.pod(affinity={"nodeAffinity": required})
     assert (reason_of(objects.node("node-a"), pod) is None) is fits
@@ -135,8 +135,8 @@ def test_a_volume_bound_elsewhere_keeps_the_pod_away() -> None:
     pod = objects.pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
     view = cluster_state.ClusterState(snapshots.DRIVER)
     view.set_volume_claim(ids.Key("default/data"), volumes.VolumeClaim("disk"))
-    there = {"nodeAffinity": {"required": objects.on_host("node-b")}}
-    view.set_volume("disk", volumes.parse_volume({"spec": there}))
+    present = {"nodeAffinity": {"required": objects.on_host("node-b")}}
+    view.set_volume("disk", volumes.parse_volume({"spec": present}))
     refusal = filters.rejection(view, objects.node(), allocator_types.Workload(pod, ()))
     assert refusal is not None
     assert refusal.node_reason is Reason.NODE_VOLUME

@@ -63,8 +63,8 @@ def test_nodes_that_affinity_excludes_are_no_domains_if_honored(
         nodeSelector={affinity.HOST: "a"},
     )
     others = {"b": Reason.NODE_MISMATCH, "c": Reason.NODE_MISMATCH}
-    found = affinity.reasons_of(shown, pod)
-    assert [name for name in found if name not in others] == refused
+    reasons_of = affinity.reasons_of(shown, pod)
+    assert [name for name in reasons_of if name not in others] == refused
 
 
 @pytest.mark.parametrize(("policy", "refused"), [("Honor", []), ("Ignore", ["a", "b"])])
@@ -72,8 +72,8 @@ def test_tainted_nodes_are_no_domains_if_honored(policy: str, refused: list[str]
     taints = [{"key": "down", "value": "", "effect": "NoSchedule"}]
     nodes = [*NODES[:2], affinity.a_node("c", "west", taints=taints)]
     shown = affinity.view(nodes, [affinity.a_pod("one", "a", "web")])
-    found = affinity.reasons_of(shown, spreading(nodeTaintsPolicy=policy))
-    assert [name for name in found if name != "c"] == refused
+    reasons_of = affinity.reasons_of(shown, spreading(nodeTaintsPolicy=policy))
+    assert [name for name in reasons_of if name != "c"] == refused
 
 
 def test_pods_being_deleted_and_of_other_namespaces_do_not_count() -> None:

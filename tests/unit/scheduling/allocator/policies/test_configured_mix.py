@@ -45,8 +45,8 @@ def test_an_entry_is_the_shape_it_says(
 
 
 def test_weights_count_beside_each_other() -> None:
-    found = mixed({"gpus": 8, "weight": 3}, {"gpus": 1})
-    assert [weight for _, weight in found.shapes] == [0.75, 0.25]
+    mix = mixed({"gpus": 8, "weight": 3}, {"gpus": 1})
+    assert [weight for _, weight in mix.shapes] == [0.75, 0.25]
 
 
 def test_the_cpus_of_each_gpu_follow_pods_without_gpus_included() -> None:
@@ -56,24 +56,24 @@ def test_the_cpus_of_each_gpu_follow_pods_without_gpus_included() -> None:
 @pytest.fixture(scope="module")
 def view() -> cluster_state.ClusterState:
     """Eight idle A100 and eight idle H100."""
-    found = [
-        one
+    results = [
+        entry
         for name, machine in MACHINES.items()
-        for one in slice_builder.render(
+        for entry in slice_builder.render(
             simulated_pool.of_machine(name, "controller", machine),
             slice_builder.Owner(simulated_pool.node_name(name), "uid"),
             1,
         )
     ]
-    return snapshots.view(*found)
+    return snapshots.view(*results)
 
 
 @pytest.mark.parametrize(("needed", "taken"), [("A100", "node-h"), ("H100", "node-a")])
-def test_who_can_use_any_kind_leaves_the_one_that_others_need(
+def test_a_workload_for_any_model_leaves_the_model_others_need(
     view: cluster_state.ClusterState, needed: str, taken: str
 ) -> None:
     usual = mixed({"gpus": 1}, {"gpus": 8, "products": [PRODUCTS[needed]], "weight": 3})
     judge = ranking.parse_policies("fragmentation", usual)
-    asked = allocation.workload(objects.claim("c", objects.a_request("r", 1)))
-    answer = dra_allocator.allocate(view, asked, replace(snapshots.DECIDING, policy_chain=judge))
+    workload = allocation.workload(objects.claim("c", objects.a_request("r", 1)))
+    answer = dra_allocator.allocate(view, workload, replace(snapshots.DECIDING, policy_chain=judge))
     assert allocation.placed(answer).node == taken

@@ -10,10 +10,10 @@ HALVES = workload_mix.build_mix([(workload_mix.WorkloadShape(base.MPS, 1, 500, c
 
 
 def score(
-    usual: workload_mix.WorkloadMix, before: base.NodeCapacity, *taken: base.Usage, cpu: int = 0
+    usual: workload_mix.WorkloadMix, previous: base.NodeCapacity, *taken: base.Usage, cpu: int = 0
 ) -> int:
     policy = fragmentation.Fragmentation(usual)
-    return policy.score(node_capacities.candidate(before, *taken, cpu=cpu))
+    return policy.score(node_capacities.candidate(previous, *taken, cpu=cpu))
 
 
 def test_a_node_that_is_usually_asked_whole_is_left_whole() -> None:
@@ -26,9 +26,9 @@ def test_a_node_that_is_usually_asked_whole_is_left_whole() -> None:
 
 def test_a_share_goes_where_what_is_left_can_still_be_used() -> None:
     quarter = base.Usage(0, base.MPS, 250)
-    kept = score(HALVES, node_capacities.room(node_capacities.shared(750)), quarter)
+    retained = score(HALVES, node_capacities.room(node_capacities.shared(750)), quarter)
     spoilt = score(HALVES, node_capacities.room(node_capacities.shared(500)), quarter)
-    assert kept > spoilt
+    assert retained > spoilt
 
 
 def test_gpus_without_the_cpus_that_are_usually_asked_are_of_no_use() -> None:
@@ -110,25 +110,25 @@ def test_gpus_without_cpus_for_them_are_left_to_pods_that_need_few() -> None:
 
 def test_a_kind_that_others_need_is_kept_for_them() -> None:
     usual = workload_mix.WorkloadMix((), scarce={"T4": 2.0})
-    wanted = score(
+    expected = score(
         usual,
         node_capacities.room(node_capacities.idle(node_capacities.T4)),
         *node_capacities.whole(0),
     )
     plain = score(usual, node_capacities.room(node_capacities.idle()), *node_capacities.whole(0))
-    assert wanted < plain
+    assert expected < plain
 
 
 def cards() -> int:
-    return sum(type(one) is base.GpuState for one in gc.get_objects())
+    return sum(type(obj) is base.GpuState for obj in gc.get_objects())
 
 
-def test_of_rooms_that_were_seen_long_ago_nothing_is_remembered() -> None:
+def test_old_node_capacities_are_evicted_from_the_cache() -> None:
     policy = fragmentation.Fragmentation(HALVES)
-    before = cards()
+    previous = cards()
     for left in range(1, 2000):
         seen = node_capacities.room(
             node_capacities.shared(left), node_capacities.shared(left, base.TIME_SLICING)
         )
         policy.score(node_capacities.candidate(seen, base.Usage(0, base.MPS, 1)))
-    assert cards() - before < 4000
+    assert cards() - previous < 4000

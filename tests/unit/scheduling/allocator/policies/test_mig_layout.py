@@ -10,7 +10,7 @@ def score(card: base.GpuState, mask: int) -> int:
 
 
 def test_the_smallest_instance_goes_where_the_fewest_others_could() -> None:
-    scores = {at: score(node_capacities.idle(), 1 << at) for at in range(7)}
+    scores = {index: score(node_capacities.idle(), 1 << index) for index in range(7)}
     assert max(scores, key=scores.__getitem__) == 6
 
 
@@ -20,7 +20,9 @@ def test_a_gpu_that_is_cut_is_filled_before_another_one_is() -> None:
 
 def test_variants_of_a_profile_change_nothing() -> None:
     variants = (
-        base.MigPlacement(f"1g.10gb{end}", 1 << at, 1) for end in ("+me", "-me") for at in range(7)
+        base.MigPlacement(f"1g.10gb{end}", 1 << index, 1)
+        for end in ("+me", "-me")
+        for index in range(7)
     )
     varied = base.GpuModel(
         "H100", 80 * node_capacities.GIB, (*node_capacities.H100.placements, *variants)
@@ -31,18 +33,18 @@ def test_variants_of_a_profile_change_nothing() -> None:
         )
 
 
-def test_what_is_no_mig_device_makes_no_difference() -> None:
-    one = node_capacities.candidate(
+def test_devices_other_than_mig_do_not_change_the_score() -> None:
+    candidate = node_capacities.candidate(
         node_capacities.room(node_capacities.idle()), *node_capacities.whole(0)
     )
-    assert LAYOUT.score(one) == base.MAX_SCORE
-    assert LAYOUT.explain(one) == ""
+    assert LAYOUT.score(candidate) == base.MAX_SCORE
+    assert LAYOUT.explain(candidate) == ""
 
 
 def test_the_words_say_how_much_of_a_gpu_is_given_up() -> None:
     taken = base.Usage(0, base.MIG, mask=0b11111111)
-    one = node_capacities.candidate(node_capacities.room(node_capacities.idle()), taken)
-    assert (LAYOUT.score(one), LAYOUT.explain(one)) == (
+    candidate = node_capacities.candidate(node_capacities.room(node_capacities.idle()), taken)
+    assert (LAYOUT.score(candidate), LAYOUT.explain(candidate)) == (
         0,
         "100 % of a GPU's MIG placements are given up, the fewest there are",
     )

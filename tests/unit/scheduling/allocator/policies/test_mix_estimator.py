@@ -12,32 +12,34 @@ NODES = 60
 
 def fleet(*held: claims.Claim) -> cluster_state.ClusterState:
     """Nodes of eight GPUs each."""
-    found = [objects.a_slice(f"node-{at:02}") for at in range(NODES)]
-    return snapshots.view(*found, taken=held)
+    slices = [objects.a_slice(f"node-{index:02}") for index in range(NODES)]
+    return snapshots.view(*slices, taken=held)
 
 
 def pairs(count: int) -> list[claims.Claim]:
     """Claims with two GPUs each."""
-    places = [(node, at) for node in range(NODES) for at in range(0, 8, 2)][:count]
+    places = [(node, index) for node in range(NODES) for index in range(0, 8, 2)][:count]
     return [
-        snapshots.holding(f"x-{node}-{at}", f"node-{node:02}", f"gpu-{at}", f"gpu-{at + 1}")
-        for node, at in places
+        snapshots.holding(
+            f"x-{node}-{index}", f"node-{node:02}", f"gpu-{index}", f"gpu-{index + 1}"
+        )
+        for node, index in places
     ]
 
 
-def weights(found: workload_mix.WorkloadMix) -> dict[tuple[str, int], float]:
-    return {(demand.mode, demand.gpu_count): round(weight, 2) for demand, weight in found.shapes}
+def weights(mix: workload_mix.WorkloadMix) -> dict[tuple[str, int], float]:
+    return {(demand.mode, demand.gpu_count): round(weight, 2) for demand, weight in mix.shapes}
 
 
-def test_where_little_is_in_use_what_is_configured_counts() -> None:
-    found = mix_estimator.WorkloadMixEstimator(EIGHTS).estimate(fleet(*pairs(40)))
-    assert found.shapes == EIGHTS.shapes
-    assert found.cpu_per_gpu == 1000
+def test_the_configured_mix_counts_while_usage_is_low() -> None:
+    mix = mix_estimator.WorkloadMixEstimator(EIGHTS).estimate(fleet(*pairs(40)))
+    assert mix.shapes == EIGHTS.shapes
+    assert mix.cpu_per_gpu == 1000
 
 
-def test_what_many_claims_have_counts_beside_it() -> None:
-    found = mix_estimator.WorkloadMixEstimator(EIGHTS).estimate(fleet(*pairs(200)))
-    assert weights(found) == {(base.WHOLE, 8): 0.75, (base.WHOLE, 2): 0.25}
+def test_allocated_claims_count_beside_the_configured_mix() -> None:
+    mix = mix_estimator.WorkloadMixEstimator(EIGHTS).estimate(fleet(*pairs(200)))
+    assert weights(mix) == {(base.WHOLE, 8): 0.75, (base.WHOLE, 2): 0.25}
 
 
 def test_the_default_cpus_per_gpu_are_its_share_of_the_node() -> None:
@@ -49,25 +51,25 @@ def test_the_default_cpus_per_gpu_are_its_share_of_the_node() -> None:
 
 def test_it_follows_the_view_and_remembers_nothing_of_what_was() -> None:
     view, held = fleet(), pairs(200)
-    known = mix_estimator.WorkloadMixEstimator(EIGHTS)
-    before = known.estimate(view)
-    for one in held:
-        view.set_claim(one.key, one)
-    assert weights(known.estimate(view)) == weights(
+    estimator = mix_estimator.WorkloadMixEstimator(EIGHTS)
+    previous = estimator.estimate(view)
+    for claim in held:
+        view.set_claim(claim.key, claim)
+    assert weights(estimator.estimate(view)) == weights(
         mix_estimator.WorkloadMixEstimator(EIGHTS).estimate(fleet(*held))
     )
-    for one in held:
-        view.set_claim(one.key, None)
-    assert known.estimate(view) is before
+    for claim in held:
+        view.set_claim(claim.key, None)
+    assert estimator.estimate(view) is previous
 
 
 def test_a_change_that_makes_no_difference_leaves_it_the_same_object() -> None:
     view = fleet(*pairs(200))
-    known = mix_estimator.WorkloadMixEstimator(EIGHTS)
-    before = known.estimate(view)
+    estimator = mix_estimator.WorkloadMixEstimator(EIGHTS)
+    previous = estimator.estimate(view)
     more = snapshots.holding("more", "node-59", "gpu-7")
     view.set_claim(more.key, more)
-    assert known.estimate(view) is before
+    assert estimator.estimate(view) is previous
 
 
 def test_kinds_that_shapes_name_are_scarce_by_how_few_there_are() -> None:
@@ -87,19 +89,19 @@ def test_kinds_that_shapes_name_are_scarce_by_how_few_there_are() -> None:
 
 
 def test_pods_without_gpus_count_for_the_cpus_of_each_gpu() -> None:
-    found = workload_mix.build_mix(
+    mix = workload_mix.build_mix(
         [
             (workload_mix.WorkloadShape(base.WHOLE, 1, cpu=4000), 1),
             (workload_mix.WorkloadShape(base.IDLE, 0, cpu=2000), 2),
         ]
     )
-    assert found.cpu_per_gpu == 8000
+    assert mix.cpu_per_gpu == 8000
 
 
 def test_nodes_without_gpus_have_no_share_in_it() -> None:
-    view, known = fleet(), mix_estimator.WorkloadMixEstimator(workload_mix.EMPTY_MIX)
-    before = known.estimate(view)
-    for at in range(500):
-        plain = objects.node(f"plain-{at}")
+    view, estimator = fleet(), mix_estimator.WorkloadMixEstimator(workload_mix.EMPTY_MIX)
+    previous = estimator.estimate(view)
+    for index in range(500):
+        plain = objects.node(f"plain-{index}")
         view.set_node(plain.name, plain)
-    assert known.estimate(view) is before
+    assert estimator.estimate(view) is previous

@@ -18,16 +18,18 @@ def a_class(words: str | None) -> device_classes.DeviceClass:
 
 def fleet(words: str | None) -> cluster_state.ClusterState:
     """Two nodes of two GPUs; one GPU of the second is in use."""
-    found = (objects.a_slice("node-a", 2), objects.a_slice("node-b", 2))
+    values = (objects.a_slice("node-a", 2), objects.a_slice("node-b", 2))
     held = snapshots.holding("x", "node-b", "gpu-0")
-    return snapshots.view(*found, taken=[held], found_classes=[a_class(words)])
+    return snapshots.view(*values, taken=[held], found_classes=[a_class(words)])
 
 
 def decide(
     view: cluster_state.ClusterState, *asking: str
 ) -> allocator_types.Placement | allocator_types.Unschedulable:
-    made = [objects.a_request(f"r{at}", 1, deviceClassName=name) for at, name in enumerate(asking)]
-    claim = objects.claim("c", *made)
+    requests = [
+        objects.a_request(f"r{index}", 1, deviceClassName=name) for index, name in enumerate(asking)
+    ]
+    claim = objects.claim("c", *requests)
     deciding = replace(snapshots.DECIDING, policy_chain=ranking.parse_policies("pack"))
     return dra_allocator.allocate(view, allocation.workload(claim), deciding)
 
@@ -51,7 +53,7 @@ def test_a_class_that_says_nothing_leaves_it_to_the_controller() -> None:
     assert allocation.placed(decide(fleet(None), SPREADING)).node == "node-b"
 
 
-def test_of_several_classes_the_first_that_says_anything_decides() -> None:
+def test_the_first_class_with_a_policy_decides() -> None:
     view = fleet("spread")
     assert allocation.placed(decide(view, snapshots.ANY, SPREADING)).node == "node-a"
 
@@ -66,22 +68,22 @@ def test_a_policy_that_is_not_there_is_told_with_the_class_that_names_it() -> No
 
 
 def test_the_policies_are_the_same_object_as_long_as_nothing_changes() -> None:
-    view, known = fleet("spread"), policy_selector.PolicySelector(ranking.parse_policies("pack"))
+    view, selector = fleet("spread"), policy_selector.PolicySelector(ranking.parse_policies("pack"))
     wants = allocation.wants(view, objects.claim("c", objects.a_request("r", 1)))
-    found = known.select(view, wants)
-    assert known.select(view, wants) is found
+    selected = selector.select(view, wants)
+    assert selector.select(view, wants) is selected
 
 
 def test_policies_of_a_class_know_what_is_usually_asked_as_the_controllers_do() -> None:
     usual = workload_mix.build_mix([(workload_mix.WorkloadShape(base.WHOLE, 2), 1.0)])
-    view, known = (
+    view, selector = (
         fleet("fragmentation"),
         policy_selector.PolicySelector(ranking.parse_policies("pack", usual)),
     )
     asking = objects.a_request("r", 1, deviceClassName=SPREADING)
-    found = known.select(view, allocation.wants(view, objects.claim("c", asking)))
-    assert isinstance(found, ranking.PolicyChain)
-    assert found.mix.shapes == usual.shapes
+    selected = selector.select(view, allocation.wants(view, objects.claim("c", asking)))
+    assert isinstance(selected, ranking.PolicyChain)
+    assert selected.mix.shapes == usual.shapes
 
 
 def test_the_policies_of_a_class_are_read_from_its_annotation() -> None:

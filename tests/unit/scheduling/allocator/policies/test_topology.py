@@ -8,15 +8,17 @@ TOPOLOGY, ISLANDS = topology.Topology(), topology.Islands()
 
 def linked(*groups: tuple[int, ...], numa: int = 4) -> base.NodeTopology:
     """GPUs with NVLink inside each group; so many GPUs on each NUMA node, each of its own root."""
-    peers = {at: sum(1 << j for j in group if j != at) for group in groups for at in group}
+    peers = {index: sum(1 << j for j in group if j != index) for group in groups for index in group}
     return base.NodeTopology(
-        tuple(base.GpuLocation(peers[at], f"pci{at}", at // numa) for at in sorted(peers))
+        tuple(base.GpuLocation(peers[peer], f"pci{peer}", peer // numa) for peer in sorted(peers))
     )
 
 
 def score(wiring: base.NodeTopology, *places: int) -> int:
-    before = node_capacities.room(*[node_capacities.idle()] * len(wiring.locations), wiring=wiring)
-    return TOPOLOGY.score(node_capacities.candidate(before, *node_capacities.whole(*places)))
+    previous = node_capacities.room(
+        *[node_capacities.idle()] * len(wiring.locations), wiring=wiring
+    )
+    return TOPOLOGY.score(node_capacities.candidate(previous, *node_capacities.whole(*places)))
 
 
 def test_a_set_inside_an_nvlink_island_is_better_than_one_across() -> None:
@@ -25,7 +27,7 @@ def test_a_set_inside_an_nvlink_island_is_better_than_one_across() -> None:
     assert best in {(0, 1, 4, 5), (2, 3, 6, 7)}
 
 
-def test_where_nvlink_reaches_everything_one_numa_node_is_better_than_two() -> None:
+def test_with_full_nvlink_a_single_numa_node_is_preferred() -> None:
     switched = linked(tuple(range(8)))
     assert score(switched, 0, 1, 2, 3) > score(switched, 0, 1, 2, 4) > score(switched, 0, 1, 4, 5)
 
@@ -43,10 +45,12 @@ def test_a_single_gpu_and_gpus_of_which_nothing_is_known_make_no_difference() ->
 
 def test_the_words_name_what_connects_the_set() -> None:
     def says(wiring: base.NodeTopology, *places: int) -> str:
-        before = node_capacities.room(
+        previous = node_capacities.room(
             *[node_capacities.idle()] * len(wiring.locations), wiring=wiring
         )
-        return TOPOLOGY.explain(node_capacities.candidate(before, *node_capacities.whole(*places)))
+        return TOPOLOGY.explain(
+            node_capacities.candidate(previous, *node_capacities.whole(*places))
+        )
 
     assert says(linked((0, 1), (2, 3)), 0, 1) == "2 GPUs connected by NVLink"
     assert says(linked((0, 1), (2, 3)), 1, 2) == "2 GPUs of NUMA node 0"
@@ -55,18 +59,18 @@ def test_the_words_name_what_connects_the_set() -> None:
     assert says(linked((0,), (1,), numa=1), 0, 1) == says(linked((0,)), 0) == ""
 
 
-def kept(wiring: base.NodeTopology, busy: tuple[int, ...], place: int) -> int:
+def kept(wiring: base.NodeTopology, busy: tuple[int, ...], index: int) -> int:
     cards = [
-        node_capacities.TAKEN if at in busy else node_capacities.idle()
-        for at in range(len(wiring.locations))
+        node_capacities.TAKEN if index in busy else node_capacities.idle()
+        for index in range(len(wiring.locations))
     ]
-    before = node_capacities.room(*cards, wiring=wiring)
-    return ISLANDS.score(node_capacities.candidate(before, *node_capacities.whole(place)))
+    previous = node_capacities.room(*cards, wiring=wiring)
+    return ISLANDS.score(node_capacities.candidate(previous, *node_capacities.whole(index)))
 
 
 def test_a_single_gpu_is_the_one_that_the_others_miss_least() -> None:
     pairs = linked((0, 1), (2, 3))
-    scores = {place: kept(pairs, (0,), place) for place in (1, 2, 3)}
+    scores = {entry: kept(pairs, (0,), entry) for entry in (1, 2, 3)}
     assert max(scores, key=scores.__getitem__) == 1
     assert scores[2] == scores[3]
 

@@ -12,14 +12,14 @@ from driver.scheduling.snapshot import cluster_state
 from tests.support import allocation, snapshots
 from tests.support.builders import objects
 
-NAMES = [ids.NodeName(f"node-{one}") for one in "abcd"]
+NAMES = [ids.NodeName(f"node-{name}") for name in "abcd"]
 
 
 def fleet() -> cluster_state.ClusterState:
     """Nodes that are alike two by two: of one GPU in use, and of none."""
-    found = [objects.a_slice(name, 4) for name in NAMES]
+    slices = [objects.a_slice(name, 4) for name in NAMES]
     held = [snapshots.holding(f"x-{name}", name, "gpu-1") for name in NAMES[2:]]
-    return snapshots.view(*found, taken=held)
+    return snapshots.view(*slices, taken=held)
 
 
 def question(view: cluster_state.ClusterState, policies: str = "pack") -> node_result.NodeQuery:
@@ -29,46 +29,50 @@ def question(view: cluster_state.ClusterState, policies: str = "pack") -> node_r
     assert not isinstance(wants, allocator_types.Unschedulable)
     assert not node_signature.depends_on_uuids(view, workload.open_claims, wants)
     deciding = replace(snapshots.DECIDING, policy_chain=ranking.parse_policies(policies))
-    known = node_capacity.NodeCapacityCache()
-    known.refresh(view)
+    capacity_cache = node_capacity.NodeCapacityCache()
+    capacity_cache.refresh(view)
     verdicts = deciding.rules.for_workload(view, workload)
-    return node_result.NodeQuery(view, known, workload, wants, deciding, verdicts)
+    return node_result.NodeQuery(view, capacity_cache, workload, wants, deciding, verdicts)
 
 
 def fit(
-    view: cluster_state.ClusterState, told: node_result.SignatureResults | None, name: ids.NodeName
+    view: cluster_state.ClusterState,
+    signature_results: node_result.SignatureResults | None,
+    name: ids.NodeName,
 ) -> node_result.Fit:
-    found = node_result.evaluate(question(view), view.nodes[name], told)
-    assert isinstance(found, node_result.Fit)
-    return found
+    evaluated = node_result.evaluate(question(view), view.nodes[name], signature_results)
+    assert isinstance(evaluated, node_result.Fit)
+    return evaluated
 
 
 def test_equivalent_nodes_share_one_result_and_use_their_own_devices() -> None:
-    view, told = fleet(), node_result.SignatureResults()
+    view, signature_results = fleet(), node_result.SignatureResults()
     for name in NAMES:
-        alone, together = fit(view, None, name), fit(view, told, name)
+        alone, together = fit(view, None, name), fit(view, signature_results, name)
         assert together.rank_key == alone.rank_key
         assert together.candidate.after == alone.candidate.after
-        given = node_result.assignments(question(view), view.nodes[name], together)
-        assert given == node_result.assignments(question(view), view.nodes[name], alone)
-        assert {pick.device.pool for pick in given} == {name}
-    assert fit(view, told, NAMES[0]) is fit(view, told, NAMES[1])
+        device_assignments = node_result.assignments(question(view), view.nodes[name], together)
+        assert device_assignments == node_result.assignments(
+            question(view), view.nodes[name], alone
+        )
+        assert {pick.device.pool for pick in device_assignments} == {name}
+    assert fit(view, signature_results, NAMES[0]) is fit(view, signature_results, NAMES[1])
 
 
-def test_what_devices_allow_is_kept_for_other_policies() -> None:
+def test_device_options_are_cached_across_policies() -> None:
     view, chances = fleet(), node_result.DeviceOptionsCache()
     packed, spread = (
         node_result.SignatureResults("shape", chances),
         node_result.SignatureResults("shape", chances),
     )
-    for policies, told in (("pack", packed), ("spread", spread)):
+    for policies, signature_results in (("pack", packed), ("spread", spread)):
         for name in NAMES:
             asking = question(view, policies)
-            kept = node_result.evaluate(asking, view.nodes[name], told)
-            assert isinstance(kept, node_result.Fit)
+            evaluated = node_result.evaluate(asking, view.nodes[name], signature_results)
+            assert isinstance(evaluated, node_result.Fit)
             alone = node_result.evaluate(asking, view.nodes[name])
             assert isinstance(alone, node_result.Fit)
-            assert kept.rank_key == alone.rank_key
+            assert evaluated.rank_key == alone.rank_key
 
 
 def test_chances_that_were_not_used_for_long_are_found_again() -> None:
@@ -87,9 +91,9 @@ def test_a_node_whose_devices_changed_since_answers_as_it_is_now() -> None:
     for number in range(6):
         claim = objects.claim(f"c-{number}", objects.a_request("gpu", 2))
         workload = allocation.workload(claim)
-        found = allocator.decide(view, workload)
+        decision = allocator.decide(view, workload)
         alone = dra_allocator.allocate(view, workload, snapshots.DECIDING)
-        assert allocation.devices(found) == allocation.devices(alone)
-        placed = allocation.placed(found)
-        taken = snapshots.holding(claim.name, placed.node, *allocation.devices(found))
+        assert allocation.devices(decision) == allocation.devices(alone)
+        placed = allocation.placed(decision)
+        taken = snapshots.holding(claim.name, placed.node, *allocation.devices(decision))
         view.set_claim(taken.key, taken)

@@ -19,9 +19,11 @@ OWN = [shared_claims.mps()]
 def node(
     *, shares: int = 2, gpus: int = 2, taken: tuple[claims.Claim, ...] = ()
 ) -> cluster_state.ClusterState:
-    found = [objects.a_share_device(f"mps-{at}", shared_claims.MPS) for at in range(shares)]
-    found += [objects.a_device(f"gpu-{at}") for at in range(gpus)]
-    return snapshots.view(objects.a_slice("node-a", found), taken=taken)
+    share_devices = [
+        objects.a_share_device(f"mps-{index}", shared_claims.MPS) for index in range(shares)
+    ]
+    share_devices += [objects.a_device(f"gpu-{index}") for index in range(gpus)]
+    return snapshots.view(objects.a_slice("node-a", share_devices), taken=taken)
 
 
 def share(name: str, count: int = 1) -> claims.Claim:
@@ -33,21 +35,21 @@ def whole(name: str, count: int = 1, config: object = None) -> claims.Claim:
 
 
 def in_containers(
-    view: cluster_state.ClusterState, used: Sequence[tuple[str, ...]], *found: claims.Claim
+    view: cluster_state.ClusterState, used: Sequence[tuple[str, ...]], *results: claims.Claim
 ) -> Answer:
-    return decide(view, *found, containers=shared_claims.containers(*used))
+    return decide(view, *results, containers=shared_claims.containers(*used))
 
 
 def test_a_container_has_a_share_under_mps_and_no_gpu_beside_it() -> None:
-    found = [share("a"), whole("b")]
-    assert counts(in_containers(node(), [("a", "b")], *found))[Reason.CONTAINER_DAEMONS] == 2
-    assert devices(in_containers(node(), [("a",), ("b",)], *found)) == ["mps-0", "gpu-0"]
+    results = [share("a"), whole("b")]
+    assert counts(in_containers(node(), [("a", "b")], *results))[Reason.CONTAINER_DAEMONS] == 2
+    assert devices(in_containers(node(), [("a",), ("b",)], *results)) == ["mps-0", "gpu-0"]
 
 
 def test_a_container_has_one_share_under_mps_only() -> None:
-    found = [share("a"), share("b")]
-    assert counts(in_containers(node(), [("a", "b")], *found))[Reason.CONTAINER_DAEMONS] >= 1
-    assert devices(in_containers(node(), [("a",), ("b",)], *found)) == ["mps-0", "mps-0"]
+    results = [share("a"), share("b")]
+    assert counts(in_containers(node(), [("a", "b")], *results))[Reason.CONTAINER_DAEMONS] >= 1
+    assert devices(in_containers(node(), [("a",), ("b",)], *results)) == ["mps-0", "mps-0"]
     twice = share("a", 2)
     assert counts(in_containers(node(), [("a",)], twice))[Reason.CONTAINER_DAEMONS] >= 1
 
@@ -57,16 +59,16 @@ def test_a_container_has_all_gpus_of_its_claim_under_the_claims_own_daemon() -> 
 
 
 def test_a_claims_own_daemon_admits_no_gpu_of_another_claim() -> None:
-    found = [whole("a", config=OWN), whole("b")]
-    assert counts(in_containers(node(), [("a", "b")], *found))[Reason.CONTAINER_DAEMONS] == 2
+    results = [whole("a", config=OWN), whole("b")]
+    assert counts(in_containers(node(), [("a", "b")], *results))[Reason.CONTAINER_DAEMONS] == 2
     both = [whole("a", config=OWN), whole("b", config=OWN)]
     assert counts(in_containers(node(), [("a", "b")], *both))[Reason.CONTAINER_DAEMONS] == 2
     assert devices(in_containers(node(), [("a",), ("b",)], *both)) == ["gpu-0", "gpu-1"]
 
 
 def test_gpus_without_a_daemon_go_together() -> None:
-    found = [whole("a"), whole("b")]
-    assert devices(in_containers(node(), [("a", "b")], *found)) == ["gpu-0", "gpu-1"]
+    results = [whole("a"), whole("b")]
+    assert devices(in_containers(node(), [("a", "b")], *results)) == ["gpu-0", "gpu-1"]
 
 
 def test_a_container_that_names_a_request_has_only_that() -> None:
@@ -85,9 +87,9 @@ def test_time_sliced_shares_have_no_daemon_and_go_with_all() -> None:
 
 def test_another_device_is_sought_where_the_first_does_not_go_with_the_container() -> None:
     """Any GPU would do for b: it gets the one without a daemon."""
-    found = [objects.a_share_device("ts"), objects.a_share_device("mps", shared_claims.MPS)]
-    found += [objects.a_device("gpu-0")]
-    view = snapshots.view(objects.a_slice("node-a", found))
+    results = [objects.a_share_device("ts"), objects.a_share_device("mps", shared_claims.MPS)]
+    results += [objects.a_device("gpu-0")]
+    view = snapshots.view(objects.a_slice("node-a", results))
     anything = objects.claim("b", objects.a_request(deviceClassName=snapshots.ANY))
     answer = in_containers(view, [("a", "b")], whole("a"), anything)
     assert devices(answer) == ["gpu-0", "ts"]
@@ -103,11 +105,13 @@ def test_another_device_is_sought_where_the_first_does_not_go_with_the_container
         ({"device": "gone"}, OWN, True),
     ],
 )
-def test_what_the_pods_settled_claims_have_counts_too(
+def test_devices_of_the_pods_allocated_claims_count_too(
     device: objects.Raw, config: list[objects.Raw], *, goes: bool
 ) -> None:
     status = objects.allocated("node-a", device)
-    status["allocation"]["devices"]["config"] = [{"source": "FromClaim", **one} for one in config]
+    status["allocation"]["devices"]["config"] = [
+        {"source": "FromClaim", **entry} for entry in config
+    ]
     settled = objects.claim("settled", status=status)
     pod = objects.pod("pod", "settled", "a", containers=shared_claims.containers(("settled", "a")))
     workload = allocator_types.Workload(pod, (whole("a"),), allocated_claims=(settled,))

@@ -16,21 +16,23 @@ SHARE = slices.parse_device(objects.a_share_device("share", shared_claims.MPS), 
 
 
 def read(claim: claims.Claim, *of_class: objects.Raw) -> device_config.DeviceConfigs:
-    known = objects.device_class(config=[*of_class])
-    return device_config.DeviceConfigs(snapshots.view(found_classes=[known]), workload(claim))
+    device_class = objects.device_class(config=[*of_class])
+    return device_config.DeviceConfigs(
+        snapshots.view(found_classes=[device_class]), workload(claim)
+    )
 
 
-def asking(*found: objects.Raw) -> claims.Claim:
-    return objects.claim("c", config=[*found])
+def asking(*results: objects.Raw) -> claims.Claim:
+    return objects.claim("c", config=[*results])
 
 
 def way(claim: claims.Claim) -> dra_requests.Request:
     return claim.spec.requests[0].alternatives_or_self[0]
 
 
-def interval(found: v1alpha1.Config | errors.BadInput) -> str | None:
-    assert isinstance(found, v1alpha1.GpuConfig)
-    sharing = found.sharing
+def interval(result: v1alpha1.Config | errors.BadInput) -> str | None:
+    assert isinstance(result, v1alpha1.GpuConfig)
+    sharing = result.sharing
     return (
         sharing.timeSlicing.interval if isinstance(sharing, v1alpha1.TimeSlicingSharing) else None
     )
@@ -56,9 +58,9 @@ def test_configuration_of_another_driver_is_not_read() -> None:
 
 def test_a_mig_device_and_a_whole_gpu_of_one_request_have_each_its_kind() -> None:
     claim = asking(shared_claims.mps(kind="MigDeviceConfig"), shared_claims.turns("Long"))
-    found = read(claim)
-    assert interval(found.get(0, way(claim), GPU)) == "Long"
-    assert isinstance(found.get(0, way(claim), MIG), v1alpha1.MigDeviceConfig)
+    device_configs = read(claim)
+    assert interval(device_configs.get(0, way(claim), GPU)) == "Long"
+    assert isinstance(device_configs.get(0, way(claim), MIG), v1alpha1.MigDeviceConfig)
 
 
 def test_a_kind_that_names_the_request_of_another_device_is_wrong() -> None:
@@ -69,9 +71,13 @@ def test_a_kind_that_names_the_request_of_another_device_is_wrong() -> None:
 
 def test_terms_are_of_the_claims_namespace_and_the_devices_sharing() -> None:
     claim = asking(shared_claims.mps(multiUser=True))
-    found = read(claim).sharing_terms(0, way(claim), SHARE)
-    assert isinstance(found, compatibility.SharingTerms)
-    assert (found.sharing, found.namespace, found.multi_user) == ("mps", "default", True)
+    sharing_terms = read(claim).sharing_terms(0, way(claim), SHARE)
+    assert isinstance(sharing_terms, compatibility.SharingTerms)
+    assert (sharing_terms.sharing, sharing_terms.namespace, sharing_terms.multi_user) == (
+        "mps",
+        "default",
+        True,
+    )
     other = asking(shared_claims.turns("Long"))
     assert isinstance(read(other).sharing_terms(0, way(other), SHARE), compatibility.Conflict)
 
@@ -84,10 +90,10 @@ def test_terms_of_what_cannot_be_read_are_an_error() -> None:
 
 def test_a_claims_own_daemon_is_for_whole_and_mig_devices_of_plain_access() -> None:
     claim = asking(shared_claims.mps(), shared_claims.mps(kind="MigDeviceConfig"))
-    found = read(claim)
-    assert found.claim_mps(0, way(claim), GPU) is not None
-    assert found.claim_mps(0, way(claim), MIG) is not None
-    assert found.claim_mps(0, way(claim), SHARE) is None
+    device_configs = read(claim)
+    assert device_configs.claim_mps(0, way(claim), GPU) is not None
+    assert device_configs.claim_mps(0, way(claim), MIG) is not None
+    assert device_configs.claim_mps(0, way(claim), SHARE) is None
     admin = objects.claim("c", objects.a_request(adminAccess=True), config=[shared_claims.mps()])
     assert read(admin).claim_mps(0, way(admin), GPU) is None
     assert read(asking()).claim_mps(0, way(asking()), GPU) is None

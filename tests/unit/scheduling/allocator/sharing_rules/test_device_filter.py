@@ -10,10 +10,12 @@ from tests.support.builders import objects, shared_claims
 Reason = reasons.Reason
 
 
-def node(*found: objects.Raw, taken: tuple[claims.Claim, ...] = ()) -> cluster_state.ClusterState:
+def node(*results: objects.Raw, taken: tuple[claims.Claim, ...] = ()) -> cluster_state.ClusterState:
     """node-a with these devices, and a class that lets namespaces meet."""
     opened = objects.device_class("open", "true", config=[shared_claims.OPEN])
-    return snapshots.view(objects.a_slice("node-a", [*found]), taken=taken, found_classes=[opened])
+    return snapshots.view(
+        objects.a_slice("node-a", [*results]), taken=taken, found_classes=[opened]
+    )
 
 
 def shared(sharing: str = shared_claims.TURNS, *taken: claims.Claim) -> cluster_state.ClusterState:
@@ -87,17 +89,19 @@ def test_claims_that_share_a_gpu_agree_on_whose_processes_its_daemon_serves() ->
 
 def test_several_users_at_once_are_not_given_a_gpu_whose_driver_serves_one() -> None:
     def of_driver(version: str, *, shared: bool) -> cluster_state.ClusterState:
-        made = objects.a_share_device("a", shared_claims.MPS) if shared else objects.a_device("a")
-        made["attributes"]["driverVersion"] = {"version": version}
-        return node(made)
+        share_device = (
+            objects.a_share_device("a", shared_claims.MPS) if shared else objects.a_device("a")
+        )
+        share_device["attributes"]["driverVersion"] = {"version": version}
+        return node(share_device)
 
     config = [shared_claims.mps(multiUser=True)]
     for shared_face in (True, False):
         claim = asking(*config) if shared_face else objects.claim("c", config=config)
         assert devices(decide(of_driver("580.65.6", shared=shared_face), claim)) == ["a"]
         answer = decide(of_driver("550.54.14", shared=shared_face), claim)
-        told = counts(answer) if shared_face else {refusal(answer).node_reason: 1}
-        assert told == {Reason.CONFIG_INVALID: 1}
+        reported = counts(answer) if shared_face else {refusal(answer).node_reason: 1}
+        assert reported == {Reason.CONFIG_INVALID: 1}
 
 
 def test_a_gpu_that_disagrees_is_passed_over_for_one_that_does_not() -> None:
@@ -128,22 +132,24 @@ def test_a_neighbour_whose_configuration_cannot_be_read_any_more_keeps_nobody_aw
 
 def test_the_order_in_which_neighbours_came_changes_no_reason() -> None:
     """One disagrees on the time slice, the other is of another namespace."""
-    one = shared_claims.holder("x", "share", shared_claims.OPEN, from_class=True)
+    holder = shared_claims.holder("x", "share", shared_claims.OPEN, from_class=True)
     two = shared_claims.holder(
         "y", "share", shared_claims.OPEN, namespace="team-b", from_class=True
     )
     claim = asking(shared_claims.turns("Long"))
-    for order in ((one, two), (two, one)):
+    for order in ((holder, two), (two, holder)):
         answer = decide(shared(shared_claims.TURNS, *order), claim)
         assert counts(answer) == {Reason.SHARING_DISAGREES: 1}
 
 
 def test_a_limit_beyond_a_gpus_memory_is_refused_with_its_words() -> None:
     config = [shared_claims.mps(pinnedMemory="100Gi")]
-    found = refusal(decide(node(objects.a_device("gpu-0")), objects.claim("c", config=config)))
-    assert found.node_reason is Reason.CONFIG_INVALID
+    node_rejection = refusal(
+        decide(node(objects.a_device("gpu-0")), objects.claim("c", config=config))
+    )
+    assert node_rejection.node_reason is Reason.CONFIG_INVALID
     assert (
-        found.detail
+        node_rejection.detail
         == "MPS memory limit of GPU-gpu-0: is 100Gi; expected 1Mi at least, 81920Mi at most"
     )
 
@@ -152,9 +158,9 @@ def test_settings_of_one_daemon_that_differ_are_refused_with_their_words() -> No
     config = [shared_claims.mps("a"), shared_claims.mps("b", multiUser=True)]
     claim = objects.claim("c", objects.a_request("a"), objects.a_request("b"), config=config)
     view = node(objects.a_device("gpu-0"), objects.a_device("gpu-1"))
-    found = refusal(decide(view, claim))
-    assert found.node_reason is Reason.CONFIG_INVALID
-    assert "gpu-0 and gpu-1 are to have different settings" in found.detail
+    node_rejection = refusal(decide(view, claim))
+    assert node_rejection.node_reason is Reason.CONFIG_INVALID
+    assert "gpu-0 and gpu-1 are to have different settings" in node_rejection.detail
 
 
 def test_an_old_gpu_has_no_daemon_for_several_users() -> None:
@@ -165,27 +171,27 @@ def test_an_old_gpu_has_no_daemon_for_several_users() -> None:
 
     claim = objects.claim("c", config=[shared_claims.mps(multiUser=True)])
     assert devices(decide(of_capability("7.0.0"), claim)) == ["gpu-0"]
-    found = refusal(decide(of_capability("6.1.0"), claim))
-    assert found.node_reason is Reason.CONFIG_INVALID
-    assert "gpu-0 has compute capability 6.1" in found.detail
+    node_rejection = refusal(decide(of_capability("6.1.0"), claim))
+    assert node_rejection.node_reason is Reason.CONFIG_INVALID
+    assert "gpu-0 has compute capability 6.1" in node_rejection.detail
 
 
 @pytest.mark.parametrize(
-    ("isolation", "given"),
+    ("isolation", "names"),
     [("hardware", ["mig"]), ("limits", ["mig", "mps"]), ("none", ["mig", "mps", "turns"])],
 )
-def test_a_part_by_need_is_isolated_as_much_as_is_asked(isolation: str, given: list[str]) -> None:
+def test_a_part_by_need_is_isolated_as_much_as_is_asked(isolation: str, names: list[str]) -> None:
     view = node(
         objects.with_values(objects.a_device("mig"), type="mig"),
         objects.a_share_device("mps", shared_claims.MPS),
         objects.a_share_device("turns", shared_claims.TURNS),
     )
     config = [objects.a_config("SliceConfig", isolation=isolation)]
-    part = objects.a_request("part", len(given), deviceClassName=snapshots.ANY)
-    assert sorted(devices(decide(view, objects.claim("c", part, config=config)))) == given
-    more = objects.a_request("part", len(given) + 1, deviceClassName=snapshots.ANY)
+    part = objects.a_request("part", len(names), deviceClassName=snapshots.ANY)
+    assert sorted(devices(decide(view, objects.claim("c", part, config=config)))) == names
+    more = objects.a_request("part", len(names) + 1, deviceClassName=snapshots.ANY)
     answer = decide(view, objects.claim("c", more, config=config))
-    assert counts(answer).get(Reason.ISOLATION_TOO_WEAK, 0) == 3 - len(given)
+    assert counts(answer).get(Reason.ISOLATION_TOO_WEAK, 0) == 3 - len(names)
 
 
 def test_namespaces_meet_on_parts_by_need_where_both_classes_let_them() -> None:

@@ -11,8 +11,10 @@ from tests.support.builders import objects, shared_claims
 
 
 def shared(*sharing: str, taken: tuple[claims.Claim, ...] = ()) -> cluster_state.ClusterState:
-    found = [objects.a_share_device(f"share-{at}", one) for at, one in enumerate(sharing)]
-    return snapshots.view(objects.a_slice("node-a", found), taken=taken)
+    share_devices = [
+        objects.a_share_device(f"share-{index}", name) for index, name in enumerate(sharing)
+    ]
+    return snapshots.view(objects.a_slice("node-a", share_devices), taken=taken)
 
 
 def spot(view: snapshot.Snapshot) -> candidates.NodeDevice:
@@ -21,8 +23,8 @@ def spot(view: snapshot.Snapshot) -> candidates.NodeDevice:
 
 def test_the_terms_of_a_share_are_those_of_its_allocation() -> None:
     held = shared_claims.holder("x", "share-0", shared_claims.turns("Long"), namespace="team-a")
-    found = spot(shared(shared_claims.TURNS, taken=(held,)))
-    terms = shared_settings.ShareTerms(names.DRIVER).get(found.holders[0], found.device)
+    node_device = spot(shared(shared_claims.TURNS, taken=(held,)))
+    terms = shared_settings.ShareTerms(names.DRIVER).get(node_device.holders[0], node_device.device)
     assert terms is not None
     assert (terms.sharing, terms.namespace) == (names.SHARING_TIME_SLICING, "team-a")
     assert (terms.interval, terms.memory_bytes) == ("Long", 8 << 30)
@@ -30,50 +32,55 @@ def test_the_terms_of_a_share_are_those_of_its_allocation() -> None:
 
 def test_terms_are_read_once_an_allocation() -> None:
     held = shared_claims.holder("x", "share-0")
-    found = spot(shared(shared_claims.TURNS, taken=(held,)))
-    known = shared_settings.ShareTerms(names.DRIVER)
-    first = known.get(found.holders[0], found.device)
-    assert known.get(found.holders[0], found.device) is first
+    node_device = spot(shared(shared_claims.TURNS, taken=(held,)))
+    share_terms = shared_settings.ShareTerms(names.DRIVER)
+    first = share_terms.get(node_device.holders[0], node_device.device)
+    assert share_terms.get(node_device.holders[0], node_device.device) is first
 
 
 def test_a_claim_that_was_allocated_anew_has_new_terms() -> None:
-    known = shared_settings.ShareTerms(names.DRIVER)
+    share_terms = shared_settings.ShareTerms(names.DRIVER)
     intervals = []
     for interval in ("Long", "Short"):
         held = shared_claims.holder("x", "share-0", shared_claims.turns(interval))
-        found = spot(shared(shared_claims.TURNS, taken=(held,)))
-        terms = known.get(found.holders[0], found.device)
+        node_device = spot(shared(shared_claims.TURNS, taken=(held,)))
+        terms = share_terms.get(node_device.holders[0], node_device.device)
         intervals.append(terms.interval if terms else None)
     assert intervals == ["Long", "Short"]
 
 
-def test_what_cannot_be_read_any_more_has_no_terms() -> None:
+def test_unreadable_configuration_has_no_terms() -> None:
     for config in (objects.a_config(shape="old"), shared_claims.mps()):
         held = shared_claims.holder("x", "share-0", config)
-        found = spot(shared(shared_claims.TURNS, taken=(held,)))
-        assert shared_settings.ShareTerms(names.DRIVER).get(found.holders[0], found.device) is None
+        node_device = spot(shared(shared_claims.TURNS, taken=(held,)))
+        assert (
+            shared_settings.ShareTerms(names.DRIVER).get(node_device.holders[0], node_device.device)
+            is None
+        )
 
 
 def test_the_terms_of_a_share_are_forgotten_with_it() -> None:
-    known = shared_settings.ShareTerms(names.DRIVER)
+    share_terms = shared_settings.ShareTerms(names.DRIVER)
 
     def allocations() -> int:
         gc.collect()
-        return sum(type(one) is claims.Allocation for one in gc.get_objects())
+        return sum(type(obj) is claims.Allocation for obj in gc.get_objects())
 
-    before = allocations()
+    previous = allocations()
     for name in ("x", "y", "z"):
-        found = spot(shared(shared_claims.TURNS, taken=(shared_claims.holder(name, "share-0"),)))
-        assert known.get(found.holders[0], found.device) is not None
-        del found
-    assert allocations() == before
+        node_device = spot(
+            shared(shared_claims.TURNS, taken=(shared_claims.holder(name, "share-0"),))
+        )
+        assert share_terms.get(node_device.holders[0], node_device.device) is not None
+        del node_device
+    assert allocations() == previous
 
 
 def two_claims(first: str, second: str) -> list[claims.Claim]:
     """Return the two claims of one pod, each with a time slice."""
     return [
-        objects.claim(f"c-{at}", shared_claims.part(), config=[shared_claims.turns(interval)])
-        for at, interval in enumerate((first, second))
+        objects.claim(f"c-{index}", shared_claims.part(), config=[shared_claims.turns(interval)])
+        for index, interval in enumerate((first, second))
     ]
 
 
@@ -87,17 +94,17 @@ def test_claims_of_one_pod_that_do_not_agree_have_two_gpus() -> None:
     assert devices(answer) == ["share-0", "share-1"]
 
 
-def test_where_there_is_one_gpu_only_they_are_told_that_they_disagree() -> None:
+def test_with_a_single_gpu_the_settings_conflict_is_reported() -> None:
     answer = decide(shared(shared_claims.TURNS), *two_claims("Long", "Short"))
     assert counts(answer) == {reasons.Reason.SHARING_DISAGREES: 1}
 
 
 def test_without_shared_devices_or_a_second_request_nothing_is_kept() -> None:
     claim = objects.claim("c", shared_claims.part())
-    for view, found in (
+    for view, results in (
         (shared(shared_claims.TURNS), [claim]),
         (snapshots.view(objects.a_slice("node-a", 2)), [claim, objects.claim("d")]),
     ):
-        read = device_config.DeviceConfigs(view, workload(*found))
+        read = device_config.DeviceConfigs(view, workload(*results))
         spots = candidates.node_devices(view, view.nodes[NODE])
-        assert [*shared_settings.constraints(wants(view, *found), spots, read)] == []
+        assert [*shared_settings.constraints(wants(view, *results), spots, read)] == []

@@ -31,8 +31,8 @@ def test_in_flight_nodes_are_listed_oldest_first_even_without_a_node_name() -> N
 
 
 def test_a_placeholder_elsewhere_is_anybodys_pod() -> None:
-    found = fleets.on_demand()
-    for one in found:
-        if one["kind"] == "Pod" and one["metadata"]["namespace"] == fleets.HOME:
-            one["metadata"]["namespace"] = "nlp"
-    assert [one.coming for one in fleets.a_reading(found).shapes().items] == [(), ()]
+    on_demand = fleets.on_demand()
+    for entry in on_demand:
+        if entry["kind"] == "Pod" and entry["metadata"]["namespace"] == fleets.HOME:
+            entry["metadata"]["namespace"] = "nlp"
+    assert [item.coming for item in fleets.a_reading(on_demand).shapes().items] == [(), ()]

@@ -23,9 +23,9 @@ DISK = volumes.Volume(name="disk", storage_class="fast", size=20 * 10**9, availa
 @pytest.fixture
 def view() -> cluster_state.ClusterState:
     """A node in each of two zones, and a class that waits for a node."""
-    made = affinity.view([affinity.a_node("a", "east"), affinity.a_node("b", "west")])
-    made.set_storage_class("fast", WAITS)
-    return made
+    state = affinity.view([affinity.a_node("a", "east"), affinity.a_node("b", "west")])
+    state.set_storage_class("fast", WAITS)
+    return state
 
 
 def mounting(name: str = "new", claim: str = "data", **spec: Any) -> pods.Pod:
@@ -58,10 +58,10 @@ def test_a_volume_made_by_hand_is_bound_where_it_is(view: cluster_state.ClusterS
     view.set_storage_class("fast", replace(WAITS, provisioner="kubernetes.io/no-provisioner"))
     view.set_volume_claim(KEY, CLAIM)
     assert affinity.fitting(view, mounting()) == []
-    there = volumes.parse_volume(
+    node_selector = volumes.parse_volume(
         {"spec": {"nodeAffinity": {"required": objects.on_host("b")}}}
     ).selector
-    view.set_volume("disk", replace(DISK, selector=there))
+    view.set_volume("disk", replace(DISK, selector=node_selector))
     assert affinity.fitting(view, mounting()) == ["b"]
     view.set_volume("disk", replace(DISK, size=1))
     assert affinity.fitting(view, mounting()) == []
@@ -148,8 +148,8 @@ def test_a_node_takes_so_many_volumes_of_a_driver(view: cluster_state.ClusterSta
     view.set_csi_node("a", csi_node)
     for name in ("data", "other"):
         view.set_volume_claim(ids.Key(f"default/{name}"), replace(CLAIM, name=name))
-    there = mounting("there", "other", node="a")
-    view.set_pod(there.key, there)
+    pod = mounting("there", "other", node="a")
+    view.set_pod(pod.key, pod)
     assert affinity.reasons_of(view, mounting()) == {"a": Reason.NODE_VOLUME_LIMIT}
     assert affinity.reasons_of(view, mounting(claim="other")) == {}
 
@@ -157,10 +157,10 @@ def test_a_node_takes_so_many_volumes_of_a_driver(view: cluster_state.ClusterSta
 def test_a_claim_for_one_pod_alone_is_used_by_one(view: cluster_state.ClusterState) -> None:
     alone = frozenset({volumes.ONE_POD})
     view.set_volume_claim(KEY, replace(CLAIM, modes=alone))
-    there = mounting("there", node="a")
-    view.set_pod(there.key, there)
+    pod = mounting("there", node="a")
+    view.set_pod(pod.key, pod)
     assert {*affinity.reasons_of(view, mounting()).values()} == {Reason.NODE_VOLUME_IN_USE}
-    view.set_pod(there.key, None)
+    view.set_pod(pod.key, None)
     assert affinity.reasons_of(view, mounting()) == {}
 
 
@@ -168,7 +168,7 @@ def test_a_disk_that_is_mounted_keeps_others_from_its_node(
     view: cluster_state.ClusterState,
 ) -> None:
     disk = [{"name": "d", "gcePersistentDisk": {"pdName": "x"}}]
-    there = affinity.a_pod("there", "a", volumes=disk)
-    view.set_pod(there.key, there)
+    present = affinity.a_pod("there", "a", volumes=disk)
+    view.set_pod(present.key, present)
     pod = affinity.a_pod("new", volumes=disk)
     assert affinity.reasons_of(view, pod) == {"a": Reason.NODE_VOLUME_IN_USE}
