@@ -1,7 +1,6 @@
 """Tests of what the token of one node's plugin may write, and that it is nothing of another node's.
 
-The tokens are of the pods of two nodes, as the kubelet gets them. What a policy refuses is 403;
-what the API server finds out while it validates is 422.
+The tokens are those of pods on two nodes. A policy refuses with 403, API validation with 422.
 """
 
 import copy

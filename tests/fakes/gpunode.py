@@ -215,8 +215,8 @@ class GpuNode:
         fields = {**parts.table(), **left.table(), **acts}
         acting = executor.Executor(records, specs, fields, watch, left.restore)
         let_go = tombstones.Tombstones(self.time)
-        asked = self._requests(gpus, let_go)
-        preparer = claim_preparer.Preparer(asked, records, specs, acting, holding, let_go)
+        requests = self._requests(gpus, let_go)
+        preparer = claim_preparer.Preparer(requests, records, specs, acting, holding, let_go)
         settings = mps_reconcile.MpsReconciler(
             records.list_records, shares, self.daemons, holding, acting.unaccounted_uids
         )
@@ -228,8 +228,8 @@ class GpuNode:
     def _requests(
         self, gpus: discovery.Discovery, let_go: tombstones.Tombstones
     ) -> claim_request.ClaimRequests:
-        place = claim_request.NodeScope(allocated_claims.NODE, rules=self.rules)
-        return claim_request.ClaimRequests(place, self.reader, gpus, let_go)
+        node_scope = claim_request.NodeScope(allocated_claims.NODE, rules=self.rules)
+        return claim_request.ClaimRequests(node_scope, self.reader, gpus, let_go)
 
     def _load(self) -> str:
         return f"{self.boot} {self.driver_load}"

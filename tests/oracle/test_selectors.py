@@ -242,7 +242,9 @@ def test_expressions_refused_only_by_kubernetes_match_nothing(
 
 
 @pytest.mark.parametrize("expression", NOT_PROVIDED)
-def test_missing_attributes_never_match(reference: selectors.Selectors, expression: str) -> None:
+def test_expressions_not_provided_are_refused_and_never_guessed(
+    reference: selectors.Selectors, expression: str
+) -> None:
     assert isinstance(reference.matches(expression, DEVICE, DRIVER), bool)
     assert not isinstance(ours(expression), bool)
 

@@ -32,36 +32,36 @@ def test_a_pod_that_is_placed_says_it_no_more() -> None:
     assert world.waiting_for() is None
 
 
-def test_a_pod_that_another_allocator_served_says_it_no_more() -> None:
+def test_the_condition_is_removed_if_another_allocator_served_the_pod() -> None:
     world = a_world_with_a_pod_that_waits()
     assert world.waiting_for() is not None
-    given = objects.allocated("node-0", "gpu-0", "gpu-1")
-    world.add(objects.a_claim("claim", objects.a_request("gpu", 3), status=given))
+    reported_pod = objects.allocated("node-0", "gpu-0", "gpu-1")
+    world.add(objects.a_claim("claim", objects.a_request("gpu", 3), status=reported_pod))
     world.settle()
     assert world.waiting_for() is None
 
 
 def test_an_unwritten_condition_is_replaced_by_a_newer_one() -> None:
     written: list[str] = []
-    one = reporter.Reporter(deciding.Told(), _Hand(written), clock.FakeClock())
+    pod_reporter = reporter.Reporter(deciding.Told(), _Hand(written), clock.FakeClock())
     pod = objects.pod()
-    one.pending(pod, reasons.Reason.NO_FIT, "first")
-    one.pending(pod, reasons.Reason.NO_FIT, "second")
-    assert one.write_next()
-    assert not one.write_next()
+    pod_reporter.pending(pod, reasons.Reason.NO_FIT, "first")
+    pod_reporter.pending(pod, reasons.Reason.NO_FIT, "second")
+    assert pod_reporter.write_next()
+    assert not pod_reporter.write_next()
     assert written == ["second"]
 
 
-def test_a_word_that_was_taken_back_before_it_was_written_is_never_written() -> None:
+def test_a_condition_removed_before_its_write_is_never_written() -> None:
     written: list[str] = []
-    one = reporter.Reporter(deciding.Told(), _Hand(written), clock.FakeClock())
-    one.pending(objects.pod(), reasons.Reason.NO_FIT, "words")
-    one.settled(objects.pod())
-    assert not one.write_next()
+    pod_reporter = reporter.Reporter(deciding.Told(), _Hand(written), clock.FakeClock())
+    pod_reporter.pending(objects.pod(), reasons.Reason.NO_FIT, "words")
+    pod_reporter.settled(objects.pod())
+    assert not pod_reporter.write_next()
     assert written == []
 
 
-def test_a_word_that_stands_there_is_not_written_again() -> None:
+def test_an_unchanged_condition_is_not_written_again() -> None:
     condition = {
         "type": names.CONDITION_ALLOCATED,
         "status": "False",
@@ -69,55 +69,57 @@ def test_a_word_that_stands_there_is_not_written_again() -> None:
         "message": "words",
     }
     written: list[str] = []
-    one = reporter.Reporter(deciding.Told(), _Hand(written), clock.FakeClock())
-    one.pending(objects.pod(status={"conditions": [condition]}), reasons.Reason.NO_FIT, "words")
-    assert not one.write_next()
+    pod_reporter = reporter.Reporter(deciding.Told(), _Hand(written), clock.FakeClock())
+    pod_reporter.pending(
+        objects.pod(status={"conditions": [condition]}), reasons.Reason.NO_FIT, "words"
+    )
+    assert not pod_reporter.write_next()
 
 
-def test_a_write_that_fails_is_kept_for_the_next_time() -> None:
+def test_a_failed_write_is_retried() -> None:
     written: list[str] = []
     hand = _Hand(written, errors.Unreachable(0, "Unreachable", "no answer"))
-    one = reporter.Reporter(deciding.Told(), hand, clock.FakeClock())
-    one.pending(objects.pod(), reasons.Reason.NO_FIT, "words")
-    assert not one.write_next()
-    assert one.write_next()
+    pod_reporter = reporter.Reporter(deciding.Told(), hand, clock.FakeClock())
+    pod_reporter.pending(objects.pod(), reasons.Reason.NO_FIT, "words")
+    assert not pod_reporter.write_next()
+    assert pod_reporter.write_next()
     assert written == ["words"]
 
 
-def test_a_pod_that_is_gone_is_forgotten() -> None:
+def test_a_deleted_pod_is_not_retried() -> None:
     gone = errors.NotFound(404, "NotFound", "pod")
-    one = reporter.Reporter(deciding.Told(), _Hand([], gone), clock.FakeClock())
-    one.pending(objects.pod(), reasons.Reason.NO_FIT, "words")
-    assert one.write_next()
-    assert not one.write_next()
+    pod_reporter = reporter.Reporter(deciding.Told(), _Hand([], gone), clock.FakeClock())
+    pod_reporter.pending(objects.pod(), reasons.Reason.NO_FIT, "words")
+    assert pod_reporter.write_next()
+    assert not pod_reporter.write_next()
 
 
-def test_a_pod_and_each_of_its_claims_have_the_event() -> None:
-    told = deciding.Told()
-    one = reporter.Reporter(told, _Hand([]), clock.FakeClock())
-    one.event(objects.pod(), [objects.claim("claim")], reasons.Reason.NO_FIT, "words")
-    assert told.last == {
+def test_a_pod_and_each_of_its_claims_get_the_event() -> None:
+    recorder = deciding.Told()
+    pod_reporter = reporter.Reporter(recorder, _Hand([]), clock.FakeClock())
+    pod_reporter.event(objects.pod(), [objects.claim("claim")], reasons.Reason.NO_FIT, "words")
+    assert recorder.last == {
         ("Pod", "pod"): (reasons.Reason.NO_FIT, "words"),
         ("ResourceClaim", "claim"): (reasons.Reason.NO_FIT, "words"),
     }
 
 
-def test_a_bound_pod_has_the_event_and_no_condition() -> None:
-    told = deciding.Told()
-    one = reporter.Reporter(told, _Hand([]), clock.FakeClock())
-    one.unschedulable(
+def test_a_bound_pod_gets_the_event_and_no_condition() -> None:
+    recorder = deciding.Told()
+    pod_reporter = reporter.Reporter(recorder, _Hand([]), clock.FakeClock())
+    pod_reporter.unschedulable(
         objects.pod(nodeName="node-0"), (), reasons.Reason.POD_BOUND_TO_OTHER_NODE, "words"
     )
-    assert [line for line in told.lines if line[0] == "Pod"]
-    assert not one.write_next()
+    assert [line for line in recorder.lines if line[0] == "Pod"]
+    assert not pod_reporter.write_next()
 
 
 def test_the_condition_names_the_cause_that_holds_on_every_node() -> None:
     written: list[str] = []
-    one = reporter.Reporter(deciding.Told(), _Hand(written), clock.FakeClock())
+    pod_reporter = reporter.Reporter(deciding.Told(), _Hand(written), clock.FakeClock())
     cause = reasons.Reason.DEVICE_CLASS_NOT_FOUND, "no such class"
-    one.unschedulable(objects.pod(), (), reasons.Reason.NO_FIT, "words", cause)
-    assert one.write_next()
+    pod_reporter.unschedulable(objects.pod(), (), reasons.Reason.NO_FIT, "words", cause)
+    assert pod_reporter.write_next()
     assert written == ["no such class"]
 
 

@@ -8,26 +8,26 @@ KEY, UID = ids.Key("default/pod"), ids.PodUid("one")
 
 def told() -> state.SchedulerState:
     """A pod was told why it waits."""
-    found = state.SchedulerState()
-    found.observe_uid(KEY, UID)
-    found.messages[UID] = "No node fits"
-    found.explanations[UID] = explanation.Explanation(KEY, "", allocator_types.Unschedulable())
-    return found
+    reported = state.SchedulerState()
+    reported.observe_uid(KEY, UID)
+    reported.messages[UID] = "No node fits"
+    reported.explanations[UID] = explanation.Explanation(KEY, "", allocator_types.Unschedulable())
+    return reported
 
 
-def test_why_a_pod_waits_is_kept_as_long_as_the_refusal_holds() -> None:
-    found = told()
-    found.clear_messages(UID)
-    assert (found.messages, found.explanations) == ({}, {})
+def test_the_pending_reason_is_kept_while_the_refusal_holds() -> None:
+    reported = told()
+    reported.clear_messages(UID)
+    assert (reported.messages, reported.explanations) == ({}, {})
 
 
-def test_with_a_pod_goes_what_it_was_told() -> None:
-    found = told()
-    found.forget(KEY)
-    assert (found.messages, found.explanations) == ({}, {})
+def test_a_deleted_pods_reason_is_forgotten() -> None:
+    reported = told()
+    reported.forget(KEY)
+    assert (reported.messages, reported.explanations) == ({}, {})
 
 
-def test_another_pod_of_the_name_was_told_nothing() -> None:
-    found = told()
-    found.observe_uid(KEY, ids.PodUid("two"))
-    assert (found.messages, found.explanations) == ({}, {})
+def test_a_recreated_pod_has_no_reason() -> None:
+    reported = told()
+    reported.observe_uid(KEY, ids.PodUid("two"))
+    assert (reported.messages, reported.explanations) == ({}, {})

@@ -217,9 +217,9 @@ def test_a_condition_of_an_earlier_version_is_read_under_its_present_reason() ->
         "reason": "QueueLimit",
         "message": "queue nlp: 12 of 12 GPUs",
     }
-    found = of_pod({"phase": "Pending", "conditions": [condition]})
-    assert found.reason == reasons.Reason.QUEUE_LIMIT_EXCEEDED
-    assert found.advice
+    document = of_pod({"phase": "Pending", "conditions": [condition]})
+    assert document.reason == reasons.Reason.QUEUE_LIMIT_EXCEEDED
+    assert document.advice
 
 
 def test_a_bound_pod_whose_devices_are_refused_has_the_plugins_words() -> None:
