@@ -259,8 +259,11 @@ def test_a_mig_mode_that_an_exporter_holds_changes_once_it_is_off(
     _, _, message = field.says("part", "Ready", "False", 90)
     assert "it is in use by instances, processes or another program" in message
     assert field.pod("pod")["status"]["phase"] == "Pending"
-    retained = [entry for entry in beside.published(OURS) if names.MIG_MODE_TAINT in taints(entry)]
-    assert retained
+
+    def tainted() -> list[Raw]:
+        return [entry for entry in beside.published(OURS) if names.MIG_MODE_TAINT in taints(entry)]
+
+    retained = playground.until(tainted, SOON_S, "the devices of the other mode are tainted")
     assert {taints(entry)[names.MIG_MODE_TAINT] for entry in retained} == {"stays-off"}
     reported = [entry for entry in beside.doctor(OURS) if entry["check"] == "mig mode"]
     assert len(reported) == 1
