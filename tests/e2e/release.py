@@ -37,16 +37,16 @@ OF_NAMESPACE = "all,serviceaccounts,roles,rolebindings,secrets,leases,poddisrupt
 def a_cluster() -> Iterator[api.Cluster]:
     """The cluster that is up, if its driver is pods, or one meanwhile; the driver installed."""
     try:
-        load, false = grounds.load(), False
+        loaded, is_ours = grounds.load(), False
     except errors.ClusterError:
-        load, false = grounds.up(nodes=2, driver=("--driver", "pods")), True
-    if load.driver is not state.Driver.PODS:
-        pytest.skip(f"the cluster that is up has the driver as {load.driver}: make cluster-down")
+        loaded, is_ours = grounds.up(nodes=2, driver=("--driver", "pods")), True
+    if loaded.driver is not state.Driver.PODS:
+        pytest.skip(f"the cluster that is up has the driver as {loaded.driver}: make cluster-down")
     try:
         install()
-        yield load
+        yield loaded
     finally:
-        if false:
+        if is_ours:
             grounds.down()
 
 

@@ -4,11 +4,10 @@ N is this checkout; N+1 is `next_version`. It replaces the driver, so it has a c
 driver's pods to itself.
 """
 
-import itertools
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,14 +17,20 @@ from driver.kubeletplugin.records import checkpoint
 from hack.chart import helm
 from hack.cluster import api, chart
 from hack.image import build
-from tests.e2e import kubelet_calls, next_version, passersby, playground, release, standing
+from tests.e2e import (
+    kubelet_calls,
+    next_version,
+    passersby,
+    playground,
+    release,
+    rollouts,
+    standing,
+)
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 cluster = release.cluster
 CONTROLLERS = ("controller", "admission")
 ROLLED = (*(f"deployment/ration-{name}" for name in CONTROLLERS), "daemonset/ration-kubeletplugin")
-OURS = (f"--namespace={helm.NAMESPACE}",)
-SUPERVISORS = ("-l", "app.kubernetes.io/component=mps")
 ALL_NEXT = f"--set=image.tag={next_version.TAG}"
 NOW, NEXT = "ration.local/driver:latest", next_version.IMAGE
 SHARES = {"gpu-timeslice": {"memory": "4Gi"}, "gpu-mps": {"memory": "4Gi", "compute": "10"}}
@@ -56,7 +61,7 @@ def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
     finally:
         release.install()
         ground.close()
-        replace(cluster, *SUPERVISORS)  # nobody uses MPS now
+        rollouts.replace(cluster, *rollouts.SUPERVISORS)  # nobody uses MPS now
 
 
 @pytest.fixture
@@ -67,21 +72,6 @@ def passing(field: playground.Playground) -> Iterator[passersby.Passersby]:
         yield result
     finally:
         result.stop()
-
-
-def at_work(
-    field: playground.Playground, name: str, expected: Mapping[str, str] | None = None
-) -> list[str]:
-    """Pods that work until they are deleted: of each mode one, or as `wanted`, by mode the node."""
-    halves = itertools.cycle(field.cluster.nodes())
-    nodes = expected or dict(zip(release.MODES, halves, strict=False))
-    for mode, node in nodes.items():
-        location = {"nodeSelector": playground.on(node)}
-        pod = release.a_pod(f"{name}-{mode}", template=mode, command=standing.WORK, **location)
-        field.create(pod)
-    for mode in nodes:
-        field.running(f"{name}-{mode}")
-    return [f"{name}-{mode}" for mode in nodes]
 
 
 def images(cluster: api.Cluster) -> dict[str, set[str]]:
@@ -156,17 +146,11 @@ def of_controllers(tag: str) -> list[str]:
     return [f"--set={name}.image.tag={tag}" for name in CONTROLLERS]
 
 
-def revision() -> str:
-    """The release's newest."""
-    helm_says = release.helm_says("history", helm.RELEASE, *OURS, "--output=json")
-    return str(json.loads(helm_says)[-1]["revision"])
-
-
 def test_up_and_down_again_no_call_fails_and_nothing_under_a_running_pod_changes(
     cluster: api.Cluster, later: Path, field: playground.Playground, passing: passersby.Passersby
 ) -> None:
-    first = revision()
-    stays, leaves = at_work(field, "stays"), at_work(field, "leaves")
+    first = rollouts.revision()
+    stays, leaves = rollouts.at_work(field, "stays"), rollouts.at_work(field, "leaves")
     watch = Watch(field, passing, [*stays, *leaves])
     watch.holds(controllers=NOW, plugins=NOW)
     previous = kubelet_calls.count(cluster)
@@ -178,7 +162,7 @@ def test_up_and_down_again_no_call_fails_and_nothing_under_a_running_pod_changes
     release.install(ALL_NEXT, path=later)
     watch.holds(controllers=NEXT, plugins=NEXT)
     watch.end(leaves)
-    names = at_work(field, "made")
+    names = rollouts.at_work(field, "made")
     watch.add(names)
     assert watch.schemas(stays) == {checkpoint.VERSION}
     assert watch.schemas(names) == {next_version.SCHEMA}
@@ -186,10 +170,10 @@ def test_up_and_down_again_no_call_fails_and_nothing_under_a_running_pod_changes
     release.install(ALL_NEXT, *of_controllers("latest"), path=later)
     watch.holds(controllers=NOW, plugins=NEXT)
 
-    release.helm_says("rollback", helm.RELEASE, first, *OURS, *chart.WAITING)
+    release.helm_says("rollback", helm.RELEASE, first, *rollouts.OURS, *chart.WAITING)
     watch.holds(controllers=NOW, plugins=NOW)
     watch.end(names)
-    last = at_work(field, "last")
+    last = rollouts.at_work(field, "last")
     watch.add(last)
     assert watch.schemas(last) == {checkpoint.VERSION}
     watch.end(stays)
@@ -213,20 +197,13 @@ def daemons(cluster: api.Cluster, node: str) -> float:
 
 def supervisor(cluster: api.Cluster, node: str) -> str:
     """The name of a node's pod that runs MPS daemons."""
-    query = (*OURS, *SUPERVISORS, f"--field-selector=spec.nodeName={node}", "--output=name")
+    query = (
+        *rollouts.OURS,
+        *rollouts.SUPERVISORS,
+        f"--field-selector=spec.nodeName={node}",
+        "--output=name",
+    )
     return cluster.kubectl("get", "pods", *query).strip().rpartition("/")[2]
-
-
-def replace(cluster: api.Cluster, *which: str) -> None:
-    """Delete supervisors' pods, and wait for the next ones."""
-    cluster.kubectl("delete", "pods", *OURS, *which)
-    path = "{.items[*].status.conditions[?(@.type=='Ready')].status}"
-    query = ("get", "pods", *OURS, *SUPERVISORS, f"--output=jsonpath={path}")
-
-    def ready() -> bool:
-        return cluster.kubectl(*query).split() == ["True"] * len(cluster.nodes())
-
-    playground.until(ready, 60, "every node has a supervisor")
 
 
 def test_a_supervisor_that_runs_no_daemon_is_replaced_by_deleting_its_pod(
@@ -236,19 +213,19 @@ def test_a_supervisor_that_runs_no_daemon_is_replaced_by_deleting_its_pod(
     # With the supervisors' version as it is, Helm's own way to wait has an end too.
     release.install(ALL_NEXT, "--set=mps.image.tag=latest", "--wait=watcher", path=later)
     release.install(ALL_NEXT, path=later)
-    notes = release.helm_says("get", "notes", helm.RELEASE, *OURS).splitlines()
+    notes = release.helm_says("get", "notes", helm.RELEASE, *rollouts.OURS).splitlines()
     (advice,) = [note for note in notes if "component=mps" in note]
     listed = cluster.kubectl(*shlex.split(advice)[1:])
     assert [listed.count(name) for name in (idle, busy, NOW, NEXT)] == [1, 1, 2, 0]
-    (shared,) = at_work(field, "before", {"gpu-mps": busy})
+    (shared,) = rollouts.at_work(field, "before", {"gpu-mps": busy})
     previous = standing.of(field, shared)
     playground.until(lambda: daemons(cluster, idle) == 0, 20, f"no MPS daemon runs on {idle}")
     assert daemons(cluster, busy) == 1
 
-    replace(cluster, supervisor(cluster, idle))
+    rollouts.replace(cluster, supervisor(cluster, idle))
     supervisors = standing.supervisors(cluster, helm.NAMESPACE)
     assert {node: image for node, (_, image) in supervisors.items()} == {idle: NEXT, busy: NOW}
-    (new,) = at_work(field, "after", {"gpu-mps": idle})
+    (new,) = rollouts.at_work(field, "after", {"gpu-mps": idle})
     assert standing.told(field, new)[0]["mps"] is not None
     assert standing.of(field, shared) == previous
     for pod in (shared, new):
@@ -259,13 +236,13 @@ def test_a_supervisor_whose_pod_is_deleted_leaves_daemons_and_their_clients(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
     node = cluster.nodes()[0]
-    (shared,) = at_work(field, "shared", {"gpu-mps": node})
+    (shared,) = rollouts.at_work(field, "shared", {"gpu-mps": node})
     previous = standing.of(field, shared)
-    replace(cluster, supervisor(cluster, node))
+    rollouts.replace(cluster, supervisor(cluster, node))
     assert standing.of(field, shared) == previous
     assert daemons(cluster, node) == 1
     serves_another(field, shared, previous["said"][0]["mps"]["server"])
-    (more,) = at_work(field, "more", {"gpu-mps": node})
+    (more,) = rollouts.at_work(field, "more", {"gpu-mps": node})
     assert "MpsFailed" not in field.reasons()
     for pod in (shared, more):
         field.delete_pod(pod)
