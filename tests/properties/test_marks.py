@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from driver import ids, names
 from driver.resources.core import nodes
 from driver.resources.dra import slices
-from driver.scheduling.provisioning import annotations, provenance
+from driver.scheduling.provisioning import annotations
 from driver.scheduling.snapshot import cluster_state
 from tests.fakes.apiserver import applying
 from tests.support import snapshots
@@ -29,7 +29,7 @@ class State:
 
     pool: str = "absent"
     held: bool = False
-    kept_for: provenance.ProvisionedFor | None = None
+    kept_for: annotations.ProvisionedFor | None = None
     leaving: bool = False
     said: Mapping[str, str] = field(default_factory=dict)
 
@@ -39,7 +39,7 @@ states = st.builds(
     pool=st.sampled_from(["absent", "empty", "partial", "whole"]),
     held=st.booleans(),
     kept_for=st.one_of(
-        st.none(), st.sampled_from([provenance.ProvisionedFor(f"pod/a/{n}", SINCE) for n in "bc"])
+        st.none(), st.sampled_from([annotations.ProvisionedFor(f"pod/a/{n}", SINCE) for n in "bc"])
     ),
     leaving=st.booleans(),
     said=st.dictionaries(st.sampled_from([*KEEP, "other"]), st.sampled_from(["true", "false"])),
@@ -135,13 +135,13 @@ def test_every_change_is_written_once(previous: State, after: State) -> None:
     assert not node.writes
 
 
-@given(st.builds(provenance.ProvisionedFor, st.sampled_from(["pod/a/b", "gang/a/b"]), st.datetimes(
+@given(st.builds(annotations.ProvisionedFor, st.sampled_from(["pod/a/b", "gang/a/b"]), st.datetimes(
     dt.datetime(2000, 1, 1), dt.datetime(2100, 1, 1), timezones=st.just(dt.UTC)  # noqa: DTZ001
 ).map(lambda moment: moment.replace(microsecond=0))))  # fmt: skip
 def test_the_purpose_of_a_requested_node_is_read_back(
-    provisioned_for: provenance.ProvisionedFor,
+    provisioned_for: annotations.ProvisionedFor,
 ) -> None:
-    assert provenance.parse(provisioned_for.render()) == provisioned_for
+    assert annotations.parse(provisioned_for.render()) == provisioned_for
     assert (
         annotations.unexpired_provenance(
             provisioned_for, provisioned_for.since + dt.timedelta(seconds=59), 60

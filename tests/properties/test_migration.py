@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from driver import errors
 from driver.api import offerings
-from driver.cli.migrate import config_files, device_plugin_config, findings, plan
+from driver.cli.migrate import config_files, device_plugin_config, plan
 from driver.cli.migrate import settings as migrate_settings
 from driver.devices import faces
 
@@ -89,7 +89,7 @@ def test_every_leaf_is_told_of_once_by_itself_or_by_what_it_is_in(body: dict[str
         ]
         assert len(reported) == 1, leaf
         if "madeUp" in leaf or "other" in leaf:
-            assert reported[0].fate is findings.SettingFate.UNKNOWN
+            assert reported[0].fate is migrate_settings.SettingFate.UNKNOWN
 
 
 @hypothesis.given(sensible(), st.booleans(), st.booleans())

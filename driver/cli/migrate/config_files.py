@@ -15,7 +15,7 @@ import yaml
 
 from driver import errors
 from driver.cli.migrate import sources
-from driver.cli.migrate.findings import Finding
+from driver.cli.migrate.settings import Finding
 
 _OWN = frozenset({"version", "flags", "sharing"})
 """Keys that only a configuration has; `resources` is a value of charts too."""

@@ -9,8 +9,8 @@ from driver.cli.migrate import classes, config_files, device_plugin_config, sett
 from driver.cli.migrate import nodes as migrate_nodes
 from driver.cli.migrate import offerings as migrate_offerings
 from driver.cli.migrate import steps as migrate_steps
-from driver.cli.migrate.findings import Finding
 from driver.cli.migrate.offerings import Target
+from driver.cli.migrate.settings import Finding
 from driver.devices import faces
 from driver.resources import extended_resources
 

@@ -6,8 +6,8 @@ import yaml
 
 from driver import names
 from driver.cli.migrate import steps as migrate_steps
-from driver.cli.migrate.findings import Finding
 from driver.cli.migrate.plan import Migrated, Plan, rule_document
+from driver.cli.migrate.settings import Finding
 
 _DEFAULTS = "(none: the device plugin's defaults)"
 _WIDTH = 100

@@ -5,13 +5,60 @@ line of its own.
 """
 
 import difflib
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from driver.api import offerings
 from driver.cli.migrate import device_plugin_config
-from driver.cli.migrate.findings import FateText, Finding, SettingFate
 from driver.resources import extended_resources
+
+
+class SettingFate(StrEnum):
+    """Outcome for a setting."""
+
+    USED = "used"
+    CHANGED = "changed"
+    """What it asked for is not to be had in the same way: somebody has to look at it."""
+    DROPPED = "dropped"
+    """It has no meaning any more, and nobody has to do anything."""
+    UNKNOWN = "unknown"
+
+    @property
+    def needs_attention(self) -> bool:
+        """Return whether a person has to look at it."""
+        return self in {SettingFate.CHANGED, SettingFate.UNKNOWN}
+
+
+@dataclass(frozen=True, slots=True)
+class FateText:
+    """A fate and, in a sentence, why and what there is instead."""
+
+    fate: SettingFate
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Outcome for the setting at `path` (`sharing.mps.resources[0].replicas`)."""
+
+    path: str
+    value: object
+    fate: SettingFate
+    text: str
+
+    @property
+    def setting(self) -> str:
+        """`flags.migStrategy=mixed`; long values are cut."""
+        if isinstance(self.value, dict | list) and not self.value:
+            return self.path
+        shown = self.value if isinstance(self.value, str) else json.dumps(self.value, default=str)
+        return f"{self.path}={shown if len(shown) <= _LONG else shown[:_LONG] + '...'}"
+
+
+_LONG = 60
+
 
 MAX_TIME_SLICES = 1024
 """Shares of a time-sliced GPU that a NodeOfferings document may say."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from driver.cli.migrate.findings import Finding, SettingFate
+from driver.cli.migrate.settings import Finding, SettingFate
 from driver.resources import fields
 
 _FLAGS: Mapping[str, str] = {

@@ -8,7 +8,7 @@ from driver.cli import output as out
 from driver.cli.simulation import replay, scheduler
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.explain import explanation
+from driver.scheduling.explain import explainer
 from driver.scheduling.queues import gpu_usage
 
 MOST_ROWS = 200
@@ -276,9 +276,9 @@ def _explained(fate: replay.TaskFate) -> dict[str, Any]:
     """Everything that the controller knows of why."""
     match fate.answer:
         case scheduler.BoundPod(placement=placement, allocations=made) if made:
-            return {"considered": explanation.placement_document(placement)["considered"]}
+            return {"considered": explainer.placement_document(placement)["considered"]}
         case allocator_types.Unschedulable() as no:
-            return explanation.unschedulable_document(no)
+            return explainer.unschedulable_document(no)
         case _:
             return {}
 

@@ -15,7 +15,7 @@ from driver.resources.dra import claims
 from driver.scheduling.allocator import ownership
 from driver.scheduling.allocator import settings as allocator_settings
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.explain import explanation
+from driver.scheduling.explain import explainer
 from driver.scheduling.lifecycle import actions, backfill_plan, node_refusals, released_claims
 from driver.scheduling.provisioning import settings as provisioning_settings
 from driver.scheduling.snapshot import cluster_state
@@ -65,7 +65,7 @@ class SchedulerState:
     messages: dict[ids.PodUid, str] = field(default_factory=dict)
     pending_reasons: dict[ids.PodUid, reasons.Reason] = field(default_factory=dict)
     message_keys: dict[ids.PodUid, object] = field(default_factory=dict)
-    explanations: dict[ids.PodUid, explanation.Explanation] = field(default_factory=dict)
+    explanations: dict[ids.PodUid, explainer.Explanation] = field(default_factory=dict)
     unadvised: set[ids.PodUid] = field(default_factory=set)
     uids: dict[ids.Key, ids.PodUid] = field(default_factory=dict)
     waiting: dict[write_pool.WorkItem, pending.PendingWorkload | None] = field(default_factory=dict)

@@ -11,11 +11,34 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from driver import names
+from driver import clock, names
 from driver.resources.core import nodes
 from driver.resources.dra import pools
-from driver.scheduling.provisioning import provenance
 from driver.scheduling.snapshot import snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisionedFor:
+    """Key of the demand, and when its node arrived."""
+
+    demand: str
+    since: dt.datetime
+
+    def render(self) -> str:
+        """Return the annotation's value."""
+        return f"{self.demand} {clock.rfc3339(self.since)}"
+
+
+def parse(text: str) -> ProvisionedFor | None:
+    """Parse the value; None if it is missing or foreign."""
+    demand_key, _, since = text.partition(" ")
+    try:
+        moment = dt.datetime.fromisoformat(since)
+    except ValueError:
+        return None
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
+    return ProvisionedFor(demand_key, aware) if demand_key.count("/") > 1 else None
+
 
 _TRUE = "true"
 _KEEP_ANNOTATIONS = (names.KARPENTER_KEEP, names.AUTOSCALER_KEEP)
@@ -23,8 +46,8 @@ _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 def unexpired_provenance(
-    provisioned_for: provenance.ProvisionedFor | None, now: dt.datetime, ttl_s: float
-) -> provenance.ProvisionedFor | None:
+    provisioned_for: ProvisionedFor | None, now: dt.datetime, ttl_s: float
+) -> ProvisionedFor | None:
     """Return what a node was provisioned for, until its TTL; then every workload may use it."""
     if provisioned_for is None or (now - provisioned_for.since).total_seconds() >= ttl_s:
         return None
@@ -46,7 +69,7 @@ def current_metadata(node: nodes.Node) -> NodeMetadata:
 
 
 def desired_metadata(
-    view: snapshot.Snapshot, node: nodes.Node, kept_for: provenance.ProvisionedFor | None
+    view: snapshot.Snapshot, node: nodes.Node, kept_for: ProvisionedFor | None
 ) -> NodeMetadata:
     """Return the desired metadata; `kept_for` is the demand of the node, if it is still pending."""
     desired = NodeMetadata(_labels(view, node), _annotations(view, node, kept_for))
@@ -86,7 +109,7 @@ def _labels(view: snapshot.Snapshot, node: nodes.Node) -> Mapping[str, str]:
 
 
 def _annotations(
-    view: snapshot.Snapshot, node: nodes.Node, kept_for: provenance.ProvisionedFor | None
+    view: snapshot.Snapshot, node: nodes.Node, kept_for: ProvisionedFor | None
 ) -> Mapping[str, str]:
     """Return no keep annotations for a node to be removed: its autoscaler drains it at once."""
     if node.leaving:

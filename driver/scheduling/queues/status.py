@@ -15,7 +15,7 @@ from typing import Any
 
 from driver import clock, reasons
 from driver.resources import durations, fields
-from driver.scheduling.queues import format as queue_format
+from driver.scheduling.queues import messages as queue_messages
 from driver.scheduling.queues import resources, status_types
 from driver.scheduling.queues import tree as trees
 
@@ -61,12 +61,12 @@ def render(
 
 def _amount_fields(status: status_types.QueueStatus, now: dt.datetime) -> Raw:
     shown: Raw = {
-        "allocated": queue_format.gpus(status.usage.gpus),
-        "memory": queue_format.memory(status.usage.memory),
+        "allocated": queue_messages.gpus(status.usage.gpus),
+        "memory": queue_messages.memory(status.usage.memory),
         "compute": f"{status.usage.compute}%",
-        "fairShare": queue_format.gpus(status.fair_gpus),
-        "deserved": queue_format.gpus(round(status.deserved_share * status.fleet_gpus)),
-        "borrowed": queue_format.gpus(status.borrowed),
+        "fairShare": queue_messages.gpus(status.fair_gpus),
+        "deserved": queue_messages.gpus(round(status.deserved_share * status.fleet_gpus)),
+        "borrowed": queue_messages.gpus(status.borrowed),
         "waiting": status.pending,
     }
     if status.oldest_wait_s is not None:
@@ -84,9 +84,9 @@ def _accepted(fault: trees.QueueFault | None) -> Raw:
 
 
 def _borrowing(status: status_types.QueueStatus) -> Raw:
-    deserved = queue_format.gpus(round(status.deserved_share * status.fleet_gpus))
+    deserved = queue_messages.gpus(round(status.deserved_share * status.fleet_gpus))
     if status.borrowed:
-        message = f"{queue_format.gpus(status.borrowed)} GPUs beyond the {deserved} deserved"
+        message = f"{queue_messages.gpus(status.borrowed)} GPUs beyond the {deserved} deserved"
         return _condition(BORROWING, reasons.Reason.QUEUE_BORROWING, message, holds=True)
     message = f"no more than the {deserved} GPUs deserved"
     return _condition(BORROWING, reasons.Reason.QUEUE_WITHIN_DESERVED, message, holds=False)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from driver import names
 from driver.resources import queues
 from driver.resources.core import pods
-from driver.scheduling.queues import format as words
 from driver.scheduling.queues import quota
+from driver.scheduling.queues.messages import format_bound
 
 NO_QUEUE = ""
 """Leaf of pods without a queue: weight 1 beside the topmost queues, nothing deserved."""
@@ -169,9 +169,7 @@ def _spec_fault(queue: queues.Queue, by_name: Mapping[str, queues.Queue]) -> Que
     for bound in quota.bounds(queue.limit):
         least = next((b.limit for b in quota.bounds(queue.deserved) if b[:2] == bound[:2]), 0)
         if bound.limit < least:
-            problem = (
-                f"{words.format_bound(bound)} is less than the {words.format_bound(bound, least)}"
-            )
+            problem = f"{format_bound(bound)} is less than the {format_bound(bound, least)}"
             return QueueFault(
                 f"spec.limit.{bound.field}", f"{problem} deserved", "at least as much"
             )
@@ -218,8 +216,8 @@ def _limit_fault(
         if amount > bound.limit:
             return QueueFault(
                 f"spec.deserved.{bound.field}",
-                f"with the queues beside {child.name} that is {words.format_bound(bound, amount)} "
-                f"deserved, and queue {parent.name} has {words.format_bound(bound)} at most",
+                f"with the queues beside {child.name} that is {format_bound(bound, amount)} "
+                f"deserved, and queue {parent.name} has {format_bound(bound)} at most",
                 "together no more than the parent's limit",
             )
     return None

@@ -11,7 +11,6 @@ import yaml
 
 from driver.resources import queues
 from driver.scheduling.queues import fair_share, status, tree
-from driver.scheduling.queues import format as queue_format
 from driver.scheduling.queues import messages as queue_messages
 from hack.crds import kinds
 from tests.support.builders.queues import NOON, a_workload, an_engine, in_gpus, queue, some
@@ -29,7 +28,8 @@ def the_queues() -> list[queues.Queue]:
 
 def shown(fractions: dict[str, Fraction]) -> str:
     return " | ".join(
-        queue_format.gpus(round(fractions[name] * 1000)) for name in ("vision", "speech", "serving")
+        queue_messages.gpus(round(fractions[name] * 1000))
+        for name in ("vision", "speech", "serving")
     )
 
 

@@ -5,7 +5,7 @@ from driver.controller.scheduler import pending, state
 from driver.controller.scheduler.explain import holder_names, queue_notes
 from driver.resources.core import pods
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.explain import explainer, explanation, nearest_fit
+from driver.scheduling.explain import explainer, nearest_fit
 from driver.scheduling.explain import messages as explain_messages
 from driver.scheduling.snapshot import snapshot
 
@@ -72,12 +72,12 @@ class Explanations:
     def record(
         self,
         pod: pods.Pod,
-        answer: explanation.Result,
+        answer: explainer.Result,
         near: nearest_fit.NearestFit | None = None,
         text: str = "",
-    ) -> explanation.Explanation:
+    ) -> explainer.Explanation:
         """Record an answer in full, for readers."""
         now = clock.rfc3339(self._context.clock.now())
-        full = explanation.Explanation(pod.key, now, answer, near, text)
+        full = explainer.Explanation(pod.key, now, answer, near, text)
         self._context.memory.explanations[pod.uid] = full
         return full

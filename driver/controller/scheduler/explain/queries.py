@@ -16,7 +16,7 @@ from driver.kube import workqueue
 from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.explain import explanation
+from driver.scheduling.explain import explainer
 from driver.scheduling.explain import messages as whatif_words
 from driver.scheduling.gangs import messages as seating_words
 from driver.scheduling.gangs import placement as gang_placement
@@ -30,7 +30,7 @@ KIND = "explain"
 """Items of pods that somebody asks about."""
 PATIENCE_S = 2.0
 """Readers wait so long for the decider; then they get the last answer, with its time."""
-PendingExplanation = futures.Future[explanation.Explanation | None]
+PendingExplanation = futures.Future[explainer.Explanation | None]
 
 
 class ExplainQueries:
@@ -71,19 +71,19 @@ class ExplainQueries:
         finally:
             answer.set_result(full)
 
-    def explain_now(self, pod: ids.Key) -> explanation.Explanation | None:
+    def explain_now(self, pod: ids.Key) -> explainer.Explanation | None:
         """Return a pod's explanation; not on the decider's thread. Blocks up to `PATIENCE_S`."""
         try:
             return self.request(pod).result(PATIENCE_S)
         except futures.TimeoutError:
             return self.last_explanation(pod)
 
-    def last_explanation(self, pod: ids.Key) -> explanation.Explanation | None:
+    def last_explanation(self, pod: ids.Key) -> explainer.Explanation | None:
         """Return the last explanation of a pod; from any thread."""
         uid = self._context.memory.uids.get(pod)
         return None if uid is None else self._context.memory.explanations.get(uid)
 
-    def _explain(self, pod: ids.Key) -> explanation.Explanation | None:
+    def _explain(self, pod: ids.Key) -> explainer.Explanation | None:
         self._context.refresh_view()
         refused = self._explain_bound(pod)
         if refused is not None:
@@ -103,7 +103,7 @@ class ExplainQueries:
         text = whatif_words.join_sentence(allocator_messages.unschedulable(refusal), rest)
         return self._explanations.record(work.pod, refusal, near, text)
 
-    def _explain_bound(self, key: ids.Key) -> explanation.Explanation | None:
+    def _explain_bound(self, key: ids.Key) -> explainer.Explanation | None:
         """Explain a pod that is bound where its claims are not allocated, for its own node."""
         memory, pod = self._context.memory, self._context.stores.pods.get(key)
         since = memory.astray.get(pod.uid) if pod is not None else None
@@ -157,7 +157,7 @@ class ExplainQueries:
 
     def _explain_gang(
         self, pod: ids.Key, candidate: pending.PendingWorkload, view: snapshot.Snapshot
-    ) -> explanation.Explanation | None:
+    ) -> explainer.Explanation | None:
         works = [self._with_avoided_nodes(work) for work in candidate.workloads]
         answer = gang_placement.place_gang(
             works, view, candidate.topology, self._context.settings.allocator
@@ -172,7 +172,7 @@ class ExplainQueries:
             mine.pod, allocator_types.Unschedulable(reasons.Reason.NO_FIT, text), text=text
         )
 
-    def _explain_unplaced(self, work: allocator_types.Workload) -> explanation.Explanation | None:
+    def _explain_unplaced(self, work: allocator_types.Workload) -> explainer.Explanation | None:
         """Explain a workload that would fit: another cause, such as its queue's limit."""
         memory = self._context.memory
         why, text = memory.pending_reasons.get(work.pod.uid), memory.messages.get(work.pod.uid, "")

@@ -11,14 +11,14 @@ from driver.controller.commit import write_pool
 from driver.controller.scheduler import state
 from driver.kube import gvr, workqueue
 from driver.resources.core import nodes
-from driver.scheduling.provisioning import annotations, provenance
+from driver.scheduling.provisioning import annotations
 from driver.scheduling.provisioning import settings as provisioning_settings
 
 _log = structlog.get_logger(__name__)
 _RECHECK_S = 15.0
 """What a node was brought for may end without anything of the node changing."""
 _SETTLE_S = 0.05
-ProvenanceOf = Callable[[nodes.Node], provenance.ProvisionedFor | None]
+ProvenanceOf = Callable[[nodes.Node], annotations.ProvisionedFor | None]
 """What a node came for, as long as that waits."""
 
 

@@ -19,9 +19,9 @@ from driver.controller.scheduler.provisioner import (
     shape_catalog,
 )
 from driver.resources.core import nodes
+from driver.scheduling.provisioning import annotations, node_template, planner, shape_status
 from driver.scheduling.provisioning import demand as provisioning_demand
 from driver.scheduling.provisioning import messages as provisioning_messages
-from driver.scheduling.provisioning import node_template, planner, provenance, shape_status
 
 _log = structlog.get_logger(__name__)
 _PAUSE_FACTOR = 10.0
@@ -51,7 +51,7 @@ class Provisioner:
         self._demand = demand
         self._arrived = arrived
         self._reporter = reports
-        self._provenance: dict[ids.NodeName, provenance.ProvisionedFor] = {}
+        self._provenance: dict[ids.NodeName, annotations.ProvisionedFor] = {}
         self._unneeded: dict[ids.NodeName, float] = {}
         self._next = 0.0
         self._offer = shapes.declared_status()
@@ -62,7 +62,7 @@ class Provisioner:
 
     def put_node(self, name: ids.Key, node: nodes.Node | None) -> None:
         """Apply a node's change."""
-        origin = provenance.parse(node.provisioned_for) if node is not None else None
+        origin = annotations.parse(node.provisioned_for) if node is not None else None
         if origin is None:
             self._provenance.pop(ids.NodeName(name), None)
         else:
@@ -202,10 +202,10 @@ class Provisioner:
                 ),
             )
 
-    def provisioned_for(self, node: nodes.Node) -> provenance.ProvisionedFor | None:
+    def provisioned_for(self, node: nodes.Node) -> annotations.ProvisionedFor | None:
         """Return the pending demand of a node: the value of its mark."""
         origin = self._provenance.get(node.name)
         wish = origin.demand if origin is not None else self._requests.node_demand(node.name)
         if wish is None or not self._demand.is_pending(wish):
             return None
-        return origin or provenance.ProvisionedFor(wish, self._context.clock.now())
+        return origin or annotations.ProvisionedFor(wish, self._context.clock.now())

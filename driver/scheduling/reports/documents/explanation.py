@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 
 from driver import ids
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.explain import explanation, nearest_fit
+from driver.scheduling.explain import explainer, nearest_fit
 from driver.scheduling.explain import messages as explain_messages
 from driver.scheduling.reports import model
 
-FindExplanation = Callable[[ids.Key], explanation.Explanation | None]
+FindExplanation = Callable[[ids.Key], explainer.Explanation | None]
 _MAX_NAMED = 8
 _MAX_REFUSALS = 50
 
@@ -28,7 +28,7 @@ def explain_by(answers: FindExplanation) -> Callable[[ids.Key], model.Explanatio
 
 
 def explanation_document(
-    answer: explanation.Result, timestamp: str, nearest: nearest_fit.NearestFit | None = None
+    answer: explainer.Result, timestamp: str, nearest: nearest_fit.NearestFit | None = None
 ) -> model.Explanation:
     """Return a result of the allocator at a time (RFC 3339), with the nearest fit."""
     if isinstance(answer, allocator_types.Placement):

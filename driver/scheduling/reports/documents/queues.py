@@ -5,7 +5,7 @@ from typing import Any
 
 from driver import ids
 from driver.resources import fields, queues
-from driver.scheduling.queues import format as queue_format
+from driver.scheduling.queues import messages as queue_messages
 from driver.scheduling.reports import model, read_model
 
 
@@ -80,11 +80,11 @@ def _text(status: fields.Raw, key: str) -> str:
 
 def _amounts(amounts: queues.Amounts) -> model.Amounts:
     return model.Amounts(
-        gpus="" if amounts.gpus is None else queue_format.gpus(amounts.gpus),
-        memory="" if amounts.memory is None else queue_format.memory(amounts.memory),
+        gpus="" if amounts.gpus is None else queue_messages.gpus(amounts.gpus),
+        memory="" if amounts.memory is None else queue_messages.memory(amounts.memory),
         compute="" if amounts.compute is None else f"{amounts.compute}%",
         models={
-            product: queue_format.gpus(count) for product, count in sorted(amounts.models.items())
+            product: queue_messages.gpus(count) for product, count in sorted(amounts.models.items())
         },
     )
 

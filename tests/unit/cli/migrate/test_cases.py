@@ -4,7 +4,7 @@ import pytest
 
 from driver.api import offerings
 from driver.cli.migrate import plan, render
-from driver.cli.migrate.findings import SettingFate
+from driver.cli.migrate.settings import SettingFate
 from tests.support import migrate_cases
 
 EACH = pytest.mark.parametrize("case", migrate_cases.CASES, ids=lambda case: case.name)

@@ -1,7 +1,7 @@
 from driver import ids
 from driver.controller.scheduler import state
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.explain import explanation
+from driver.scheduling.explain import explainer
 
 KEY, UID = ids.Key("default/pod"), ids.PodUid("one")
 
@@ -11,7 +11,7 @@ def told() -> state.SchedulerState:
     reported = state.SchedulerState()
     reported.observe_uid(KEY, UID)
     reported.messages[UID] = "No node fits"
-    reported.explanations[UID] = explanation.Explanation(KEY, "", allocator_types.Unschedulable())
+    reported.explanations[UID] = explainer.Explanation(KEY, "", allocator_types.Unschedulable())
     return reported
 
 

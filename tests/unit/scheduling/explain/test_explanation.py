@@ -3,7 +3,7 @@ import json
 from driver import ids, reasons
 from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.explain import explanation, nearest_fit
+from driver.scheduling.explain import explainer, nearest_fit
 from tests.support import allocation, snapshots
 from tests.support.builders import objects
 
@@ -16,7 +16,7 @@ def decided(count: int) -> allocator_types.Placement | allocator_types.Unschedul
 
 
 def test_a_decision_tells_the_best_nodes_with_what_each_policy_says_of_them() -> None:
-    placement_document = explanation.placement_document(allocation.placed(decided(1)))
+    placement_document = explainer.placement_document(allocation.placed(decided(1)))
     assert [entry["node"] for entry in placement_document["considered"]] == [
         "node-a",
         "node-b",
@@ -33,7 +33,7 @@ def test_a_decision_tells_the_best_nodes_with_what_each_policy_says_of_them() ->
 
 
 def test_a_refusal_tells_what_every_node_lacks() -> None:
-    unschedulable_document = explanation.unschedulable_document(allocation.refused(decided(3)))
+    unschedulable_document = explainer.unschedulable_document(allocation.refused(decided(3)))
     assert unschedulable_document == {
         "refusals": [
             {
@@ -50,7 +50,7 @@ def test_a_reason_on_every_node_is_reported_once() -> None:
     answer = allocator_types.Unschedulable(
         reasons.Reason.DEVICE_CLASS_NOT_FOUND, "claim x: no class y"
     )
-    assert explanation.unschedulable_document(answer) == {
+    assert explainer.unschedulable_document(answer) == {
         "reason": "DeviceClassNotFound",
         "detail": "claim x: no class y",
     }
@@ -58,7 +58,7 @@ def test_a_reason_on_every_node_is_reported_once() -> None:
 
 def test_a_node_that_does_not_fit_itself_is_told_with_its_reason() -> None:
     refusal = allocator_types.NodeRejection(reasons.Reason.NODE_FULL, "asks 9000m cpu, 8000m free")
-    unschedulable_document = explanation.unschedulable_document(
+    unschedulable_document = explainer.unschedulable_document(
         allocator_types.Unschedulable(rejections={refusal: [ids.NodeName("node-a")]})
     )
     assert unschedulable_document["refusals"] == [
@@ -71,7 +71,7 @@ AT = "2026-01-01T00:00:00Z"
 
 
 def test_all_of_a_placement_names_its_devices_and_the_nodes_beside_it() -> None:
-    document = explanation.Explanation(ids.Key("default/p"), AT, decided(1)).document()
+    document = explainer.Explanation(ids.Key("default/p"), AT, decided(1)).document()
     assert (document["pod"], document["at"], document["node"]) == ("default/p", AT, "node-a")
     assert document["devices"] == [
         {"driver": snapshots.DRIVER, "pool": "node-a", "device": "gpu-0"}
@@ -83,7 +83,7 @@ def test_the_full_explanation_names_the_nearest_node_and_its_blockers() -> None:
     near = nearest_fit.NearestFit(
         ids.NodeName("node-b"), None, leaving=(ids.Key("a/x"),), is_optimal=True
     )
-    document = explanation.Explanation(ids.Key("default/p"), AT, decided(3), near).document()
+    document = explainer.Explanation(ids.Key("default/p"), AT, decided(3), near).document()
     assert document["refusals"][0]["wanted"] == 3
     assert document["nearest"] == {
         "node": "node-b",

@@ -1,7 +1,6 @@
 import pytest
 
 from driver.resources import queues
-from driver.scheduling.queues import format as queue_format
 from driver.scheduling.queues import messages as queue_messages
 from driver.scheduling.queues import status_types
 from tests.support.builders.queues import a_workload, an_engine, named, queue, some
@@ -83,4 +82,4 @@ def test_past_use_is_told_where_it_counts() -> None:
     [(0, "0"), (12500, "12.5"), (125, "0.125"), (1001, "1.001"), (-500, "-0.5"), (30, "0.03")],
 )
 def test_gpus_are_told_without_needless_zeros(count: int, message: str) -> None:
-    assert queue_format.gpus(count) == message
+    assert queue_messages.gpus(count) == message

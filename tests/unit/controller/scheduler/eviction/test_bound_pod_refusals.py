@@ -8,7 +8,7 @@ from driver import ids, names
 from driver.cli.explain import text as explain_text
 from driver.controller.web import source as web_source
 from driver.resources.dra import claims
-from driver.scheduling.explain import explanation
+from driver.scheduling.explain import explainer
 from driver.scheduling.lifecycle import bound_pods
 from driver.scheduling.reports import catalog, model
 from driver.scheduling.reports.documents import explanation as document_explanation
@@ -61,7 +61,7 @@ def of_no_node() -> World:
     return world
 
 
-def answer(world: World) -> explanation.Explanation | None:
+def answer(world: World) -> explainer.Explanation | None:
     asked = world.decider.explain_queries.request(KEY)
     world.settle(0.0)
     return asked.result(0)

@@ -2,14 +2,14 @@
 
 from driver import ids, names
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.explain import explanation
+from driver.scheduling.explain import explainer
 from driver.scheduling.lifecycle import backfill_plan
 from tests.fakes import quickstart
 from tests.fakes.deciding import World
 from tests.support.builders.scheduler_objects import a_pod_of, a_queue
 
 
-def answer(world: World, name: str) -> explanation.Explanation | None:
+def answer(world: World, name: str) -> explainer.Explanation | None:
     asked = world.decider.explain_queries.request(ids.Key(f"default/{name}"))
     world.settle(0.0)
     return asked.result(0)
