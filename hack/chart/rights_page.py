@@ -40,7 +40,7 @@ def page() -> str:
 
 def _table(component: str, there: list[why.Rule]) -> str:
     rows = [_row(rule) for rule in there if rule.component == component]
-    head = "| Of | May | Why |\n|---|---|---|\n"
+    head = "| Resource | Verbs | Reason |\n|---|---|---|\n"
     return f"### {_COMPONENTS[component]}\n\n{head}" + "".join(rows)
 
 

@@ -1,4 +1,4 @@
-"""Why each rule of each role is there: the one place where it is said. Pure."""
+"""Reasons for each rule of each role, for the page on rights. Pure."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ _EVENTS, _LEASES, _HOOKS = "events.k8s.io", "coordination.k8s.io", "admissionreg
 
 
 class Rule(NamedTuple):
-    """One resource of one rule, as rendered; `named` says whether it is limited to some objects."""
+    """One resource of one rule, as rendered; `named` if it is limited to some objects."""
 
     component: str
     group: str
@@ -30,159 +30,162 @@ class Why(NamedTuple):
     only: tuple[str, ...] = ()
 
 
-_EVENT = "An event for what users should know; one that happens again is counted on."
-_LEASE_MADE = "Its Lease, where somebody has deleted it; a create cannot be limited by name."
-_LEASE = "Its Lease: who of the replicas acts."
-_GANG_SIZES = "How many pods a gang has: "
-_PLACING = "What placing a pod takes: "
+_EVENT = "Emits events; a repeated event increases the count."
+_LEASE_MADE = "Its Lease, if it was deleted; a create cannot be limited by name."
+_LEASE = "Its Lease, which elects the active replica."
+_GANG_SIZES = "The number of pods of a gang: "
+_PLACING = "To place a pod: "
 
 WHY: dict[Rule, Why] = {
     Rule("kubeletplugin", _DRA, "resourceslices", "list, watch, create, update, delete"): Why(
-        "What it publishes of its node, compared with what is there; left-overs go."
+        "Publishes the devices of its node, and deletes slices that are out of date."
     ),
     Rule("kubeletplugin", _DRA, "resourceclaims", "get"): Why(
-        "A claim, when the kubelet asks to have it prepared."
+        "Reads a claim when the kubelet requests its preparation."
     ),
     Rule("kubeletplugin", _DRA, "resourceclaims/status", "patch"): Why(
-        "Conditions of the devices that it prepared, or why it could not."
+        "Conditions of the prepared devices, or the reason of the failure."
     ),
     Rule("kubeletplugin", _DRA, "resourceclaims/driver", "associated-node:patch", named=True): Why(
-        "From 1.36 the API server asks for it before `status.devices` changes: only of this "
-        "driver's devices, only of claims allocated on the node that the token names."
+        "Required by the API server from 1.36 on to change `status.devices`: only of this "
+        "driver's devices, only of claims allocated on the node in the token."
     ),
     Rule("kubeletplugin", _CORE, "nodes", "get"): Why(
         "Its Node's UID: slices and events belong to that Node."
     ),
     Rule("kubeletplugin", _EVENTS, "events", "create, patch"): Why(_EVENT),
     Rule("controller", _CORE, "pods", "list, watch"): Why(
-        _PLACING + "which wait, and where others are."
+        _PLACING + "pending pods, and the nodes of the others."
     ),
     Rule("controller", _CORE, "nodes", "list, watch"): Why(
-        _PLACING + "labels, taints and room of nodes."
+        _PLACING + "labels, taints and free resources of nodes."
     ),
     Rule("controller", _CORE, "persistentvolumeclaims", "list, watch"): Why(
         _PLACING + "volumes tie a pod to nodes."
     ),
     Rule("controller", _CORE, "persistentvolumes", "list, watch"): Why(
-        _PLACING + "the nodes that a volume is reached from."
+        _PLACING + "the nodes that can reach a volume."
     ),
     Rule("controller", _CORE, "namespaces", "get, list, watch"): Why(
-        "The labels by which affinity chooses, and the one that keeps pods from being converted."
+        "The labels that affinity selects by, and the label that disables conversion of pods."
     ),
     Rule("controller", "storage.k8s.io", "storageclasses", "list, watch"): Why(
-        _PLACING + "where volumes that are not bound yet can be."
+        _PLACING + "where unbound volumes can be provisioned."
     ),
     Rule("controller", "storage.k8s.io", "csinodes", "list, watch"): Why(
-        _PLACING + "how many volumes a node takes."
+        _PLACING + "the volume limits of a node."
     ),
     Rule("controller", "storage.k8s.io", "csidrivers", "list, watch"): Why(
-        _PLACING + "whether a storage driver says how much room it has."
+        _PLACING + "whether a storage driver publishes its capacity."
     ),
     Rule("controller", "storage.k8s.io", "csistoragecapacities", "list, watch"): Why(
-        _PLACING + "how large a volume can be made for a node."
+        _PLACING + "the storage capacity available to a node."
     ),
     Rule("controller", "storage.k8s.io", "volumeattachments", "list, watch"): Why(
-        _PLACING + "how many volumes a node has."
+        _PLACING + "the number of volumes of a node."
     ),
     Rule("controller", _CORE, "pods", "get, patch"): Why(
-        "Whether a pod is bound, before devices are taken from it; the annotation at which the "
-        "kubelet tries a pod again, and the scheduling gate that goes when its claims are "
-        "allocated; narrowed by the policy `pods`."
+        "Checks whether a pod is bound before its claims are deallocated; sets the annotation that "
+        "makes the kubelet retry a pod, and removes the scheduling gate when its claims are "
+        "allocated; restricted by the policy `pods`."
     ),
     Rule("controller", _CORE, "pods/status", "patch"): Why(
-        "The condition `ration.dev/Allocated`: why a pod waits; narrowed by a policy."
+        "The condition `ration.dev/Allocated`: why a pod is pending; restricted by a policy."
     ),
     Rule("controller", _CORE, "pods/eviction", "create"): Why(
-        "A pod that can never be prepared, or uses more than its share, goes; fenced."
+        "Evicts pods that can never be prepared, or use more than their share; fenced."
     ),
     Rule("controller", _CORE, "nodes/status", "patch"): Why(
         "The condition `ration.dev/GPUsHealthy`."
     ),
     Rule("controller", _CORE, "nodes", "patch"): Why(
         "Labels under `nvidia.com`; with nodes on demand the label that all of a node's GPUs are "
-        "published, and the annotations that keep an autoscaler from taking a node whose GPUs "
-        "somebody has; narrowed by the policy `nodes`.",
+        "published, and the annotations that keep an autoscaler from deleting a node whose GPUs "
+        "are in use; restricted by the policy `nodes`.",
         LABELS + NODES,
     ),
     Rule("controller", _CORE, "pods", "create, delete"): Why(
-        "The pods by which nodes are asked for, in its namespace: they do nothing; narrowed by the "
+        "Placeholder pods that request nodes, in its namespace: they do nothing; restricted by the "
         "policy `placeholders`, creating is fenced.",
         NODES,
     ),
     Rule("controller", _CORE, "configmaps", "create"): Why(
-        "What nodes of each shape were seen to have; a create cannot be limited by name, but by "
+        "The observed properties of each node shape; a create cannot be limited by name, but is by "
         "the policy `seenshapes`; fenced.",
         NODES,
     ),
     Rule("controller", _CORE, "configmaps", "get, patch", named=True): Why(
-        "What nodes of each shape were seen to have, for when there are none; fenced.", NODES
+        "The observed properties of each node shape, used while it has no node; fenced.", NODES
     ),
-    Rule("controller", _DRA, "resourceslices", "list, watch"): Why("The devices that there are."),
-    Rule("controller", _DRA, "deviceclasses", "list, watch"): Why("What a claim's classes mean."),
+    Rule("controller", _DRA, "resourceslices", "list, watch"): Why("The published devices."),
+    Rule("controller", _DRA, "deviceclasses", "list, watch"): Why("The classes of a claim."),
     Rule("controller", _DRA, "devicetaintrules", "list, watch"): Why(
-        "Taints that administrators put on devices; without effect where the API server has none."
+        "Device taints of administrators; without effect if the API server does not serve them."
     ),
     Rule("controller", _DRA, "resourceclaims", "get, list, watch, patch, update"): Why(
-        "Claims that wait and that hold devices; the finalizer that has them let go; update, "
-        "where no patch can be made of a claim."
+        "Pending and allocated claims; the finalizer by which they are deallocated; update, if a "
+        "claim cannot be patched."
     ),
     Rule("controller", _DRA, "resourceclaims/status", "patch"): Why(
-        "Allocations, holds, and taking them back; fenced."
+        "Writes and removes allocations and holds; fenced."
     ),
     Rule("controller", _DRA, "resourceclaims/binding", "patch"): Why(
-        "From 1.36 the API server asks for it before `allocation` or `reservedFor` change."
+        "Required by the API server from 1.36 on to change `allocation` or `reservedFor`."
     ),
     Rule("controller", _DRA, "resourceclaims/driver", "arbitrary-node:patch", named=True): Why(
-        "From 1.36 the API server asks for it before `status.devices` changes: the condition that "
+        "Required by the API server from 1.36 on to change `status.devices`: the condition that "
         "lets a gang's pods be bound, of this driver's devices."
     ),
     Rule("controller", _OWN, "queues", "list, watch"): Why(
         "The order of queues, and their limits."
     ),
     Rule("controller", _OWN, "queues/status", "patch"): Why(
-        "What each queue has, deserves and waits for; fenced."
+        "The use, the deserved share and the pending workloads of each queue; fenced."
     ),
     Rule("controller", _OWN, "reservations", "list, watch, create, delete"): Why(
-        "Devices that are held for work that is coming; its own for pods that others go for, which "
+        "Devices that are reserved for announced workloads; its own for preemptors, which "
         "it deletes when they are used or void; fenced."
     ),
     Rule("controller", _OWN, "reservations/status", "patch"): Why(
-        "What is held, and whether it was used; fenced."
+        "The reserved devices, and whether they were used; fenced."
     ),
     Rule("controller", _BUDGETS, "poddisruptionbudgets", "list, watch"): Why(
-        "Which pods may go for others: no plan is made that a budget would refuse."
+        "Which pods can be preempted: no plan includes an eviction that a budget would refuse."
     ),
     Rule("controller", _GROUPS, "podgroups", "list, watch"): Why(
-        _GANG_SIZES + "Kubernetes' own, where it is served.", PODGROUPS
+        _GANG_SIZES + "PodGroups of Kubernetes, if served.", PODGROUPS
     ),
     Rule("controller", _OTHER_GROUPS, "podgroups", "list, watch"): Why(
-        _GANG_SIZES + "the coscheduling plugin's, where it is installed."
+        _GANG_SIZES + "PodGroups of the coscheduling plugin, if installed."
     ),
     Rule("controller", _WHO, "tokenreviews", "create"): Why(
-        "Whose token a reader of the page shows.", PAGE
+        "Authenticates the token of a reader of the page.", PAGE
     ),
     Rule("controller", _MAY, "subjectaccessreviews", "create"): Why(
-        "Whether a reader of the page may list claims and pods in all namespaces.", PAGE
+        "Checks that a reader of the page can list claims and pods in all namespaces.", PAGE
     ),
     Rule("controller", _CORE, "pods", "get"): Why(
-        "The address of the replica that leads: the others ask it for the page.", PAGE
+        "The address of the leading replica: the others fetch the page from it.", PAGE
     ),
     Rule("controller", _EVENTS, "events", "create, patch"): Why(_EVENT),
     Rule("controller", _LEASES, "leases", "create"): Why(_LEASE_MADE),
     Rule("controller", _LEASES, "leases", "get, update", named=True): Why(_LEASE),
     Rule("admission", _CORE, "namespaces", "list, watch"): Why(
-        "The label that keeps a namespace's pods from being converted."
+        "The label that disables conversion in a namespace."
     ),
     Rule("admission", _CORE, "pods", "list"): Why(
-        "Which templates converted pods still name, before one that is old is deleted."
+        "Checks which templates converted pods still name, before an old one is deleted."
     ),
-    Rule("admission", _DRA, "deviceclasses", "list, watch"): Why("What a request's class allows."),
+    Rule("admission", _DRA, "deviceclasses", "list, watch"): Why(
+        "The devices that a request's class allows."
+    ),
     Rule("admission", _DRA, "resourceslices", "list, watch"): Why(
-        "The largest hardware there is: limits beyond it are warned of."
+        "The largest published device: higher limits result in a warning."
     ),
     Rule("admission", _DRA, "resourceclaims", "get"): Why("The claims that a new pod names."),
     Rule("admission", _DRA, "resourceclaimtemplates", "get, list, create, patch, delete"): Why(
-        "The templates that a new pod names, and those of converted pods: made, marked, deleted."
+        "The templates that a new pod names, and those of converted pods, which it creates, marks "
+        "and deletes."
     ),
     Rule("admission", _HOOKS, "validatingwebhookconfigurations", "get, patch", named=True): Why(
         "The authority of its own certificate, in its own configuration."
@@ -193,7 +196,7 @@ WHY: dict[Rule, Why] = {
     Rule("admission", _LEASES, "leases", "create"): Why(_LEASE_MADE),
     Rule("admission", _LEASES, "leases", "get, update", named=True): Why(_LEASE),
     Rule("admission", _LEASES, "leases", "get", named=True): Why(
-        "Whether a controller leads: without one no new pod is gated."
+        "Checks that a controller leads: without one no new pod is gated."
     ),
     Rule("admission", _CORE, "secrets", "create"): Why(
         "Its certificate; a create cannot be limited by name."
@@ -202,41 +205,45 @@ WHY: dict[Rule, Why] = {
         "Its certificate, which the replicas share and the leader renews."
     ),
     Rule("leave", _CORE, "pods", "list"): Why(
-        "Whose pods use claims, and whether the release's own have ended."
+        "Finds the pods that use claims, and checks that the release's own have ended."
     ),
     Rule("leave", _CORE, "nodes", "list"): Why("The Nodes that carry the controller's condition."),
-    Rule("leave", _CORE, "nodes", "patch"): Why("The controller's marks of nodes go.", NODES),
-    Rule("leave", _CORE, "pods", "delete"): Why("Pods by which nodes were asked for go.", NODES),
-    Rule("leave", _CORE, "configmaps", "delete", named=True): Why(
-        "What nodes of each shape were seen to have goes.", NODES
+    Rule("leave", _CORE, "nodes", "patch"): Why(
+        "Removes the controller's label and annotations.", NODES
     ),
-    Rule("leave", _CORE, "nodes/status", "patch"): Why("The controller's condition goes."),
+    Rule("leave", _CORE, "pods", "delete"): Why("Deletes placeholder pods.", NODES),
+    Rule("leave", _CORE, "configmaps", "delete", named=True): Why(
+        "Deletes the observed properties of node shapes.", NODES
+    ),
+    Rule("leave", _CORE, "nodes/status", "patch"): Why("Removes the controller's condition."),
     Rule("leave", _CORE, "pods/status", "patch"): Why(
-        "The controller's condition goes from pods that wait."
+        "Removes the controller's condition from pending pods."
     ),
     Rule("leave", _DRA, "resourceclaims", "list"): Why(
-        "Which claims are in use, and which are held."
+        "Finds the claims in use, and those with a hold."
     ),
     Rule("leave", _DRA, "resourceclaims/status", "patch"): Why(
-        "Holds go, and allocations that nobody was bound with."
+        "Removes holds, and allocations without a bound pod."
     ),
     Rule("leave", _DRA, "resourceclaims/binding", "patch"): Why(
-        "From 1.36 the API server asks for it before `allocation` or `reservedFor` change."
+        "Required by the API server from 1.36 on to change `allocation` or `reservedFor`."
     ),
-    Rule("leave", _DRA, "resourceslices", "list, delete"): Why("The driver's slices go."),
+    Rule("leave", _DRA, "resourceslices", "list, delete"): Why("Deletes the driver's slices."),
     Rule("leave", _DRA, "resourceclaimtemplates", "list, delete"): Why(
-        "Templates of converted pods go, where no pod names them."
+        "Deletes templates of converted pods that no pod names."
     ),
     Rule("leave", _OWN, "reservations", "list, delete"): Why(
-        "Reservations that the controller made, for pods that others went for, go."
+        "Deletes the Reservations that the controller created for preemptors."
     ),
     Rule("leave", _APPS, "daemonsets", "get", named=True): Why(
-        "Whether uninstalling was forced, and whether every node is cleared."
+        "Checks whether uninstalling was forced, and whether every node is cleared."
     ),
-    Rule("leave", _APPS, "deployments", "get", named=True): Why("How many controllers there were."),
+    Rule("leave", _APPS, "deployments", "get", named=True): Why("The number of controllers."),
     Rule("leave", _APPS, "deployments/scale", "patch", named=True): Why(
-        "The controller is stopped first."
+        "Stops the controller first."
     ),
-    Rule("leave", _LEASES, "leases", "delete", named=True): Why("The webhook's Lease goes."),
-    Rule("leave", _CORE, "secrets", "delete", named=True): Why("The webhook's certificate goes."),
+    Rule("leave", _LEASES, "leases", "delete", named=True): Why("Deletes the webhook's Lease."),
+    Rule("leave", _CORE, "secrets", "delete", named=True): Why(
+        "Deletes the webhook's certificate."
+    ),
 }
