@@ -87,20 +87,20 @@ def test_an_earlier_release_is_updated_and_rolled_back_under_running_pods(
     replace_supervisors(cluster)
     stays = rollouts.at_work(field, "stays")
     leaves = rollouts.at_work(field, "leaves")
-    before = {pod: standing.of(field, pod) for pod in (*stays, *leaves)}
+    initial = {pod: standing.of(field, pod) for pod in (*stays, *leaves)}
 
     release.install()
     replace_supervisors(cluster)
-    assert {pod: standing.of(field, pod) for pod in before} == before
+    assert {pod: standing.of(field, pod) for pod in initial} == initial
     for pod in leaves:
         field.delete_pod(pod)
-    made = rollouts.at_work(field, "made")
-    present = {pod: standing.of(field, pod) for pod in (*stays, *made)}
+    created = rollouts.at_work(field, "made")
+    present = {pod: standing.of(field, pod) for pod in (*stays, *created)}
 
     release.helm_says("rollback", helm.RELEASE, first, *rollouts.OURS, *chart.WAITING)
     replace_supervisors(cluster)
     assert {pod: standing.of(field, pod) for pod in present} == present
-    for pod in (*made, *stays):
+    for pod in (*created, *stays):
         field.delete_pod(pod)
     for pod in rollouts.at_work(field, "last"):
         field.delete_pod(pod)
