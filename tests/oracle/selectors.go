@@ -18,14 +18,14 @@ type selection struct {
 	Device     resourceapi.Device `json:"device"`
 }
 
-// verdict is what kube-scheduler's CEL says: Refused, why the expression does not compile, or
-// TooCostly, where the API server takes none of that estimated cost; Failed, the error at run time;
-// or whether it Matches.
+// verdict is what kube-scheduler's CEL says: Refused, why the expression does not compile, or why
+// the API server takes none that may cost as much; Failed, the error at run time; or whether it
+// Matches. Cost is the most that it may cost.
 type verdict struct {
-	Refused   string `json:"refused,omitempty"`
-	TooCostly bool   `json:"tooCostly,omitempty"`
-	Failed    string `json:"failed,omitempty"`
-	Matches   *bool  `json:"matches,omitempty"`
+	Refused string `json:"refused,omitempty"`
+	Failed  string `json:"failed,omitempty"`
+	Matches *bool  `json:"matches,omitempty"`
+	Cost    uint64 `json:"cost"`
 }
 
 // answerSelections reads a question a line and writes a verdict a line, until the input ends.
@@ -59,7 +59,7 @@ func judged(features cel.Features, asked selection) verdict {
 		return verdict{Refused: program.Error.Error()}
 	}
 	if program.MaxCost > resourceapi.CELSelectorExpressionMaxCost {
-		return verdict{Refused: "too complex, exceeds cost limit", TooCostly: true}
+		return verdict{Refused: "too complex, exceeds cost limit", Cost: program.MaxCost}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -70,7 +70,7 @@ func judged(features cel.Features, asked selection) verdict {
 		Capacity:                 asked.Device.Capacity,
 	})
 	if err != nil {
-		return verdict{Failed: err.Error()}
+		return verdict{Failed: err.Error(), Cost: program.MaxCost}
 	}
-	return verdict{Matches: &matches}
+	return verdict{Matches: &matches, Cost: program.MaxCost}
 }

@@ -16,10 +16,6 @@ class Refused:
     why: str
 
 
-class TooCostly(Refused):
-    """The API server's estimate is above its limit."""
-
-
 @dataclass(frozen=True, slots=True)
 class Failed:
     """It fails on this device."""
@@ -41,13 +37,18 @@ class Selectors(conversation.Conversation):
         document = self._told(expression, device, driver)
         match document:
             case {"refused": str(why)}:
-                return TooCostly(why) if document.get("tooCostly") else Refused(why)
+                return Refused(why)
             case {"failed": str(why)}:
                 return Failed(why)
             case {"matches": bool(matches)}:
                 return matches
             case _:
                 raise conversation.Ended(f"answered {document}")
+
+    def cost(self, expression: str) -> int | None:
+        """The most that an expression may cost; None where it does not compile."""
+        document = self._told(expression, {"name": "any"}, "any.example.com")
+        return document["cost"] or None
 
     def _told(self, expression: str, device: Mapping[str, Any], driver: str) -> dict[str, Any]:
         question = {"expression": expression, "driver": driver, "device": device}

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from driver.resources.cel import selector
+from driver.resources.cel import checked_expr, environment, selector
+from driver.resources.cel.cost import estimator
 from driver.resources.dra import slices
 from driver.scheduling.allocator.equivalence import selector_match
 from tests.oracle import selectors
@@ -172,13 +173,14 @@ REFUSED = (
     f'{MEMORY} == "80Gi"',
     "has(device.nothing)",
     "type(1) == int",
+    f"{OURS}.all(a, {OURS}.all(b, {OURS}.all(c, {OURS}.all(d, a + b + c != d))))",
 )
 """Compiles on neither side."""
 
-TOO_COSTLY = f"{OURS}.all(a, {OURS}.all(b, {OURS}.all(c, {OURS}.all(d, a + b + c != d))))"
-"""Above the API server's limit, so in no claim or class."""
-
-LATER = (f'{OURS}.driverVersion == "580.82.7"', f'{OURS}.driverVersion in ["580.82.7"]')
+LATER = (
+    f'{OURS}.driverVersion == "580.82.7"',
+    f'{OURS}.driverVersion in ["580.82.7"]',
+)
 """Kubernetes fails to compare a version with anything else; here it is no other value's equal."""
 
 NOT_PROVIDED = {
@@ -255,15 +257,30 @@ def test_a_family_of_functions_answers_as_kubernetes_does(
 ) -> None:
     different = {}
     for expression in family.read_text().splitlines():
-        present = reference.matches(expression, LISTED, DRIVER)
+        present = kind(reference.matches(expression, LISTED, DRIVER))
         here = kind(answered(expression, SEEN))
-        if here != kind(present) and not isinstance(present, selectors.TooCostly):
-            different[expression] = (here, kind(present))
+        if here != present:
+            different[expression] = (here, present)
     assert different == {}
 
 
-def test_a_selector_above_the_api_servers_cost_limit_is_not_estimated_again(
-    reference: selectors.Selectors,
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda path: path.stem)
+def test_an_expression_may_cost_what_kubernetes_says(
+    reference: selectors.Selectors, family: Path
 ) -> None:
-    assert isinstance(reference.matches(TOO_COSTLY, DEVICE, DRIVER), selectors.TooCostly)
-    assert isinstance(selector.compile_selector(TOO_COSTLY), selector.Selector)
+    different = {}
+    for expression in family.read_text().splitlines():
+        cost = reference.cost(expression)
+        here = estimated(expression)
+        if None not in {here, cost} and here != cost:
+            different[expression] = (here, cost)
+    assert different == {}
+
+
+def estimated(expression: str) -> int | None:
+    try:
+        return estimator.estimate_cost(
+            checked_expr.read(environment.checking_env().compile(expression))
+        )
+    except RuntimeError:
+        return None

@@ -15,6 +15,7 @@ from driver import errors
 from driver.devices import attributes as device_attributes
 from driver.resources import quantities
 from driver.resources.cel import checked_expr, environment, field_usage, rewriter, validator
+from driver.resources.cel.cost import estimator
 from driver.resources.cel.library import quantity as library_quantity
 from driver.resources.cel.library import semver
 
@@ -104,6 +105,9 @@ def compile_selector(expression: str) -> Selector | UnusableSelector:
 def _planned(expression: str, tree: checked_expr.Tree) -> Selector | UnusableSelector:
     for complaint in validator.violations(tree):
         return UnusableSelector(expression, complaint)
+    most = estimator.estimate_cost(tree)
+    if most > estimator.LIMIT:
+        return UnusableSelector(expression, f"may cost {most}, more than {estimator.LIMIT}")
     maker = rewriter.Maker(tree)
     accesses = field_usage.Accesses(maker)
     root = accesses.rewrite(rewriter.Functions(tree, maker).rewrite(tree.root))

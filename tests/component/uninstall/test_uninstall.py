@@ -193,7 +193,7 @@ def test_pods_that_our_gate_keeps_waiting_are_named(
     messages: list[str] = []
     post_delete.PostDelete(kube, RELEASE, clock.SystemClock(), messages.append).run({})
     (words,) = [message for message in messages if "gate" in message]
-    assert "any more: default/ours. Delete them" in words
+    assert "no longer removed: default/ours. Delete them" in words
     assert "default/other" not in words
 
 

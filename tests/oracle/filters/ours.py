@@ -22,7 +22,7 @@ from driver.scheduling.allocator.node_filter.volumes import (
     volume_restrictions,
     volume_zone,
 )
-from driver.scheduling.snapshot import cluster_state, snapshot
+from driver.scheduling.snapshot import cluster_state, snapshot, storage_index
 from tests.oracle.filters import drawing
 
 Refusals = Mapping[str, Mapping[str, str]]
@@ -100,7 +100,8 @@ def _of_volumes(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
     def first(node: nodes.Node) -> Collection[pods.Pod]:
         return domain_filters.nominated_first(view, node.name, pod)
 
-    claimed = volume_restrictions.exclusive_claim_in_use(held, view.population, pod)
+    claimed = _missing_claim(held, pod)
+    claimed = claimed or volume_restrictions.exclusive_claim_in_use(held, view.population, pod)
     return {
         "VolumeRestrictions": lambda node: (
             claimed or volume_restrictions.rejection(pod, [*others(node), *first(node)])
@@ -111,6 +112,15 @@ def _of_volumes(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
         "VolumeBinding": lambda node: volume_binding.rejection(held, node, pod),
         "VolumeZone": lambda node: volume_zone.rejection(held, node, pod),
     }
+
+
+def _missing_claim(held: storage_index.StorageIndex, pod: pods.Pod) -> str:
+    """Return a missing volume claim, which the controller reports under VolumeBinding."""
+    for name in pod.volume_claims:
+        key = ids.Key(f"{pod.namespace}/{name}")
+        if name not in pod.ephemeral_claims and key not in held.claims:
+            return f"volume claim {name} {held.missing_claim_message()}"
+    return ""
 
 
 def _beyond(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:

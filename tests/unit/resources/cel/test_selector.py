@@ -72,6 +72,8 @@ def test_a_version_is_never_equal_to_a_string() -> None:
         ("device == device", "device"),
         ("'a'", "gives"),
         ("unknown == 1", "unknown"),
+        ("[1, 2].all(a, [1, 2].all(b, 'x'.matches(string(a))))", "may cost"),
+        ("lists.range(1001).map(x, x).size() == 0", "makes a list"),
         ("'" + "x" * 10_300 + "' == device.driver", "longer than"),
     ],
 )

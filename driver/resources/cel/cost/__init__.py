@@ -1,0 +1,1 @@
+"""Cost estimation of CEL expressions, as the API server limits it."""
