@@ -96,7 +96,7 @@ def add_rules(*rules: Rule) -> pydantic.ConfigDict:
 
 
 class Strict(pydantic.BaseModel):
-    """Of the API: unknown fields are refused; names are written in camel case."""
+    """Model of the API: unknown fields are refused; names are in camel case."""
 
     model_config = pydantic.ConfigDict(
         extra="forbid",

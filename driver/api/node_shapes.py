@@ -154,7 +154,7 @@ class NodeShape(_InFlight):
 
     @property
     def price(self) -> float:
-        """What a node of it costs, relative to the others."""
+        """Return the cost of a node of this shape, relative to the other shapes."""
         return float(self.gpus) if self.cost is None else self.cost
 
 

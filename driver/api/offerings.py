@@ -55,7 +55,7 @@ class GpuSelector(_Strict):
 
 
 class Rule(_Strict):
-    """What to offer of the GPUs that it names; fields left out change nothing."""
+    """Device variants to publish of the selected GPUs; absent fields change nothing."""
 
     nodes: _Patterns = ()
     gpus: GpuSelector = GpuSelector()

@@ -26,7 +26,7 @@ IdleAction = Literal["report", "preferAsVictim", "evict"]
 
 
 class ModelAmount(crd.Strict):
-    """So many GPUs of one model."""
+    """Number of GPUs of one model."""
 
     product: Annotated[
         str,
@@ -72,10 +72,10 @@ class Amounts(crd.Strict):
 
 
 class Member(crd.Strict):
-    """Whose pods belong to the queue: those of a namespace, with all of some labels.
+    """Selector of the queue's pods: a namespace, labels of which a pod has all, or both.
 
-    Of several queues the one that names more of the pod's labels has it, then one that names its
-    namespace, then the first by name.
+    If several queues select a pod, the one that matches most of its labels wins, then one that
+    matches its namespace, then the first by name.
     """
 
     namespace: Annotated[
@@ -92,7 +92,7 @@ class Member(crd.Strict):
 
 
 class IdleReclaim(crd.Strict):
-    """What is done with a pod whose GPUs did nothing for some time."""
+    """Action on pods whose GPUs are idle for some time."""
 
     model_config = crd.add_rules(
         crd.Rule(
@@ -118,7 +118,7 @@ def _not_below(field: str, compared: str, subject: str) -> crd.Rule:
 
 
 class QueueSpec(crd.Strict):
-    """What a queue has a right to, and what others have a right to of it."""
+    """Share and limits of a queue, its pods, and the rules of preemption for them."""
 
     model_config = crd.add_rules(
         crd.Rule(
@@ -219,7 +219,7 @@ class Usage(crd.Strict):
 
 
 class QueueStatus(crd.Strict):
-    """What the controller says of a queue; amounts are texts for people."""
+    """Observed state of a queue; amounts are formatted for people."""
 
     observed_generation: Annotated[
         Annotated[int, Field(ge=0)] | None,

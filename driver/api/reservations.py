@@ -62,7 +62,7 @@ _ASKED = pydantic.WithJsonSchema(
 
 
 class Holder(crd.Strict):
-    """Who may use what is reserved: exactly one of gang, pod, claim, labels, queue."""
+    """Holder of the reserved devices: exactly one of gang, pod, claim, labels, queue."""
 
     model_config = crd.add_rules(
         crd.Rule(
@@ -108,7 +108,7 @@ class PodRef(crd.Strict):
 
 
 class ReservationSpec(crd.Strict):
-    """What is reserved, for whom, from when on and for how long."""
+    """Reserved devices, their holder, the start and the duration."""
 
     model_config = crd.add_rules(
         crd.Rule("duration(self.ttl) > duration('0s')", "a time longer than none is needed", ".ttl")
@@ -174,7 +174,7 @@ class HeldDevice(crd.Strict):
 
 
 class ReservationStatus(crd.Strict):
-    """What the controller says of a Reservation."""
+    """Observed state of a Reservation."""
 
     phase: Annotated[
         Phase | None,

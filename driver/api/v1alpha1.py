@@ -34,13 +34,13 @@ class _Strict(pydantic.BaseModel):
 
 
 class TimeSlicing(_Strict):
-    """How long a process runs before another's turn. One setting a GPU: co-tenants must agree."""
+    """Length of a time slice. One setting per GPU: its claims must agree."""
 
     interval: Interval = "Default"
 
 
 class Mps(_Strict):
-    """What an MPS client gets.
+    """Settings of MPS clients.
 
     On shared faces the claim's capacity decides over memory and compute: `activeThreadPercentage`,
     `pinnedMemory` (of each device, at least 1Mi) and `pinnedMemoryPerDevice`, which goes before it,
@@ -74,7 +74,7 @@ Sharing = TimeSlicingSharing | MpsSharing
 
 
 class GpuConfig(_Strict):
-    """How a GPU is to be set up for its claim. Empty: as it is.
+    """Setup of a GPU for its claim. Empty: unchanged.
 
     `crossNamespace` allows that claims of several namespaces share the GPU; it is for DeviceClasses
     only (D18).
@@ -87,7 +87,7 @@ class GpuConfig(_Strict):
 
 
 class MigDeviceConfig(_Strict):
-    """How a MIG device is to be set up for its claim. Empty: as it is."""
+    """Setup of a MIG device for its claim. Empty: unchanged."""
 
     apiVersion: Literal["resource.ration.dev/v1alpha1"] = names.CONFIG_VERSION  # noqa: N815 - as above
     kind: Literal["MigDeviceConfig"] = "MigDeviceConfig"
@@ -95,11 +95,11 @@ class MigDeviceConfig(_Strict):
 
 
 class SliceConfig(_Strict):
-    """How well a part of a GPU has to be kept apart from the others', when any kind of part does.
+    """Required isolation of a part of a GPU, for requests that accept any kind of part.
 
     `hardware`: a MIG device. `limits`: a MIG device, or a share whose memory and compute MPS limits
-    in each process. `none`: a time-sliced share as well. It decides which part is given, and says
-    nothing of how that is set up: the other kinds do, each of its own devices.
+    in each process. `none`: a time-sliced share as well. It selects the part; GpuConfig and
+    MigDeviceConfig set it up.
     """
 
     apiVersion: Literal["resource.ration.dev/v1alpha1"] = names.CONFIG_VERSION  # noqa: N815 - as above

@@ -10,7 +10,7 @@ from driver.resources.core import node_selectors, pods
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How many of the pods that it selects may be evicted now.
+    """Number of the selected pods that may be evicted now.
 
     `allowed` is its status.disruptionsAllowed; 0 where its status is of an older generation, as the
     API server refuses evictions then. What `spec.unhealthyPodEvictionPolicy` allows of pods that

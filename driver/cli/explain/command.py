@@ -70,12 +70,12 @@ def _show(
     """Print the explanation; exit by whether the object is healthy."""
     wells: list[bool] = []
 
-    def answer(reports: source.Source) -> out.Answer:
+    def render(reports: source.Source) -> out.Answer:
         explain_text = tell(reports)
         wells.append(explain_text.is_healthy)
         return explain_text.text
 
-    read_options.show(needed, answer, node=node, free_gpus=bool(node))
+    read_options.show(needed, render, node=node, free_gpus=bool(node))
     raise typer.Exit(cli_errors.DONE if wells[-1] else cli_errors.NO)
 
 

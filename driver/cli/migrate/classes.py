@@ -67,7 +67,7 @@ class Replacement:
 
     @property
     def several(self) -> str:
-        """What a container gets that requests more than one; "" if as many devices."""
+        """Return the result for a container that requests several; "" if as many devices."""
         kinds = {target.kind for target in self.targets}
         if self.resource == extended_resources.SHARED and not self.extended:
             return "several are as many shares of one GPU"

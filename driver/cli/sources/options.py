@@ -143,13 +143,13 @@ def progress() -> Iterator[Callable[[str], None]]:
     """Tells on a terminal what is being done, and takes it away again."""
     shown = sys.stderr.isatty()
 
-    def tell(text: str) -> None:
+    def show_progress(text: str) -> None:
         if shown:
             sys.stderr.write(f"\r\x1b[K{text} ...")
             sys.stderr.flush()
 
     try:
-        yield tell
+        yield show_progress
     finally:
         if shown:
             sys.stderr.write("\r\x1b[K")
@@ -258,13 +258,13 @@ def command(run: Callable[..., None]) -> Callable[..., None]:
     current = {field.name for field in shared}
 
     @functools.wraps(run)
-    def made(**given: Any) -> None:  # noqa: ANN401 - as typer reads them
-        read_options = ReadOptions(**{key: given.pop(key) for key in [*given] if key in current})
-        run(read_options, **given)
+    def wrapper(**values: Any) -> None:  # noqa: ANN401 - as typer reads them
+        read_options = ReadOptions(**{key: values.pop(key) for key in [*values] if key in current})
+        run(read_options, **values)
 
-    made.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
-    made.__annotations__ = {field.name: field.annotation for field in [*own, *shared]}
-    return made
+    wrapper.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {field.name: field.annotation for field in [*own, *shared]}
+    return wrapper
 
 
 def matching_nodes(

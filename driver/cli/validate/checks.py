@@ -50,7 +50,7 @@ class ValidationResult:
     passed: int
 
 
-_Said = tuple[tuple[str, ...], tuple[str, ...]]
+_Findings = tuple[tuple[str, ...], tuple[str, ...]]
 """What is certainly wrong with an object, and what may be."""
 
 
@@ -65,7 +65,7 @@ def check_sources(sources: Iterable[Source], driver: str = names.DRIVER) -> Vali
     problems: list[ObjectProblem] = []
     checked = 0
     for source in result:
-        message = judging.of(source.document)
+        message = judging.judge(source.document)
         if message is None:
             continue
         checked += 1
@@ -96,8 +96,8 @@ class _Judging:
         )
         self._parts = dict(_parts(objects))
 
-    def of(self, obj: object) -> _Said | None:
-        """None for what holds nothing of ours."""
+    def judge(self, obj: object) -> _Findings | None:
+        """Return the findings and fields of an object; None for objects of others."""
         if not isinstance(obj, Mapping):
             return (f"is {type(obj).__name__}; expected an object",), ()
         version, kind = str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")
@@ -108,10 +108,10 @@ class _Judging:
             return self._of_dra(admission_review.ObjectKind(group, number, kind), obj)
         read = _document if version == names.CONFIG_VERSION else _CRDS.get((version, kind))
         if read is not None:
-            return _told(read, obj)
+            return _read_findings(read, obj)
         return self._of_workload(obj, kind)
 
-    def _of_dra(self, kind: admission_review.ObjectKind, obj: fields.Raw) -> _Said | None:
+    def _of_dra(self, kind: admission_review.ObjectKind, obj: fields.Raw) -> _Findings | None:
         findings = validation_claims.check(kind, obj, self._known)
         try:
             part = opaque.claim_part(kind, obj)
@@ -122,7 +122,7 @@ class _Judging:
             more = () if findings.problems else (str(problem),)
         return (*findings.problems, *more), findings.warnings
 
-    def _of_workload(self, obj: fields.Raw, kind: str) -> _Said | None:
+    def _of_workload(self, obj: fields.Raw, kind: str) -> _Findings | None:
         if kind == "Pod":
             return self._of_pod(obj, obj)
         if kind not in _TEMPLATED:
@@ -133,7 +133,7 @@ class _Judging:
             return (str(problem),), ()
         return self._of_pod(template, obj)
 
-    def _of_pod(self, pod: fields.Raw, obj: fields.Raw) -> _Said | None:
+    def _of_pod(self, pod: fields.Raw, obj: fields.Raw) -> _Findings | None:
         """Check which claims its containers cannot use together, by the files' templates."""
         try:
             entries = pods.claim_references(pod)
@@ -152,7 +152,7 @@ class _Judging:
         return findings.problems, findings.warnings
 
 
-def _told(read: Callable[[fields.Raw], None], obj: fields.Raw) -> _Said:
+def _read_findings(read: Callable[[fields.Raw], None], obj: fields.Raw) -> _Findings:
     try:
         read(obj)
     except errors.BadInput as problem:

@@ -32,7 +32,7 @@ class Guard:
 def attach(app: flask.Flask, guard: Guard) -> None:
     """Check every request before it is answered."""
 
-    def look() -> Any:  # noqa: ANN401 - what Flask makes answers of
+    def check() -> Any:  # noqa: ANN401 - what Flask makes answers of
         if guard.local and not rules.is_local_name(flask.request.host):
             return web_errors.error_response(
                 403, f"{flask.request.host} is not this page's name: use localhost"
@@ -44,7 +44,7 @@ def attach(app: flask.Flask, guard: Guard) -> None:
             return None
         return _not_let_in(verdict)
 
-    app.before_request(look)
+    app.before_request(check)
     if guard.reviewer is not None:
         app.add_url_rule("/login", "login", lambda: _login(guard), methods=["GET", "POST"])
         app.add_url_rule("/logout", "logout", _logout, methods=["POST"])
