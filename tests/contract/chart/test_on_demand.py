@@ -326,4 +326,4 @@ def test_uninstalling_is_told_what_there_is_to_take_away() -> None:
     assert f"--observed-shapes-configmap={SEEN}" in jobs(ON)
     for values in ((), (ON, "controller.enabled=false", "allocator=scheduler")):
         assert "on-demand" not in jobs(*values)
-        assert "seen-shapes" not in jobs(*values)
+        assert "observed-shapes" not in jobs(*values)
