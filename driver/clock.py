@@ -1,9 +1,13 @@
 """Clocks. Everything that waits or stamps a time takes one, so that tests own time."""
 
 import datetime as dt
+import math
 import threading
 import time
 from typing import Protocol
+
+MAX_DRIFT_S = 5.0
+"""Difference of the clocks between two calls above which the wall clock was stepped."""
 
 
 class Clock(Protocol):
@@ -46,3 +50,21 @@ def rfc3339(moment: dt.datetime) -> str:
 def rfc3339_micro(moment: dt.datetime) -> str:
     """Return `2026-11-21T09:00:00.000000Z`, as metav1.MicroTime (Leases, events.k8s.io)."""
     return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class StepDetector:
+    """Detects steps of the wall clock by the monotonic clock, between two calls."""
+
+    def __init__(self, source: Clock) -> None:
+        self._clock = source
+        self._wall, self._monotonic = source.now(), source.monotonic()
+        self._stepped = -math.inf
+
+    def seconds_since_step(self) -> float:
+        """Return the seconds since the last step of more than MAX_DRIFT_S; inf without one."""
+        wall, monotonic = self._clock.now(), self._clock.monotonic()
+        drift = (wall - self._wall).total_seconds() - (monotonic - self._monotonic)
+        if abs(drift) > MAX_DRIFT_S:
+            self._stepped = monotonic
+        self._wall, self._monotonic = wall, monotonic
+        return monotonic - self._stepped

@@ -93,11 +93,12 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The gang timed out: set the failure condition on these; `started` run already."""
+    """Set the failure condition on these; `started` run already. `is_timeout`: by the clock."""
 
     members: tuple[Member, ...]
     reason: str
     started: tuple[Member, ...] = ()
+    is_timeout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +182,8 @@ def _await_binding(
         started = (
             member for member in members if member.pod.node is not None and member.allocated_claims
         )
-        return Fail(
-            written, why, tuple(member for member in started if _allocated_at(member) >= first)
-        )
+        late_starters = tuple(member for member in started if _allocated_at(member) >= first)
+        return Fail(written, why, late_starters, is_timeout=True)
     if all(_is_ready(member) for member in written):
         return Recheck(gang.timeout_s - age)
     if all(_is_reached(member, now) for member in written):

@@ -1,5 +1,9 @@
 """Gangs through the decider: all members are written and bound together, or none is."""
 
+import datetime as dt
+
+import pytest
+
 from driver import names
 from tests.fakes.deciding import World
 from tests.support.builders import objects
@@ -102,6 +106,24 @@ def test_a_gang_that_is_not_bound_in_time_is_released_whole() -> None:
         world.settle(1.0)
     failed = [name for name, kind in world.server.said if kind == names.GANG_FAILED]
     assert sorted(failed) == ["m0-gpu", "m1-gpu"]
+    assert "GangReleased" in reasons_told(world)
+
+
+def test_a_step_of_the_wall_clock_does_not_end_the_time_of_a_gang(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(2)
+    world.add(*a_gang(2, **{names.GANG_TIMEOUT: "30s"}))
+    world.settle()
+    reached(world, "m0", "m1")
+    world.settle()
+    wall = world.clock.now
+    monkeypatch.setattr(world.clock, "now", lambda: wall() + dt.timedelta(hours=1))
+    for _ in range(28):
+        world.settle(1.0)
+    assert "GangReleased" not in reasons_told(world)
+    for _ in range(40):
+        world.settle(1.0)
     assert "GangReleased" in reasons_told(world)
 
 
