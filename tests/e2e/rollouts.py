@@ -15,7 +15,7 @@ SUPERVISORS = ("-l", "app.kubernetes.io/component=mps")
 def at_work(
     field: playground.Playground, name: str, expected: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Pods that work until they are deleted: of each mode one, or as `wanted`, by mode the node."""
+    """Pods that work until they are deleted: one of each mode; `expected`: node by mode."""
     halves = itertools.cycle(field.cluster.nodes())
     nodes = expected or dict(zip(release.MODES, halves, strict=False))
     for mode, node in nodes.items():

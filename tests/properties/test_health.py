@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from driver import ids
 from driver.devices import health, xids
 from driver.devices.health import PollResult
+from driver.resources.publish import health_taints
 
 GPUS = [ids.GpuUuid(f"GPU-{index}") for index in range(3)]
 POLICY = health.Policy(evict=True)
 WELL = PollResult(recovery=0, energy_mj=1)
 HARMLESS = {xids.XidClass.APPLICATION, xids.XidClass.INFORMATIONAL}
-DEVICE_TAINTS_MOST, OURS_BESIDES = 16, 3
 
 instances = st.none() | st.builds(health.Instance, st.integers(1, 3), st.none() | st.integers(0, 1))
 signs = st.builds(
@@ -87,8 +87,9 @@ def test_ailments_fit_a_device_as_taints(story: list[health.Observation]) -> Non
     for state in after(story).values():
         ailments = health.ailments(state, POLICY)
         for instance in {ailment.instance for ailment in ailments}:
-            mine = [ailment for ailment in ailments if ailment.instance in {None, instance}]
-            assert len(mine) <= DEVICE_TAINTS_MOST - OURS_BESIDES
+            whole = instance and health.Instance(instance.gpu_instance)
+            mine = [ailment for ailment in ailments if ailment.instance in {None, whole, instance}]
+            assert len(mine) <= health_taints.MAX_HEALTH_TAINTS
         assert all(0 < len(ailment.value) <= 63 for ailment in ailments)
         assert len({(ailment.key, ailment.value, ailment.instance) for ailment in ailments}) == len(
             ailments

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from driver import ids
 from driver.devices import faces, health, mig, model
 from driver.resources.dra import slices
+from driver.resources.publish import slice_builder
 
-MAX_HEALTH_TAINTS = 13
-"""Of the API's 16 taints a device; the allocator's, a cordon's and a drain's are beside them."""
+MAX_HEALTH_TAINTS = slice_builder.MAX_TAINTS - 3
+"""Room is left for the taints of the allocator, a cordon and a drain."""
 _STRENGTH = {"NoExecute": 0, "NoSchedule": 1, "None": 2}
 Ailments = Mapping[ids.GpuUuid, Sequence[health.Ailment]]
 
