@@ -108,6 +108,7 @@ class Reason(StrEnum):
     SEARCH_BUDGET_EXCEEDED = "SearchBudgetExceeded"
     ALLOCATOR_ERROR = "AllocatorError"
     NODE_BACKED_OFF = "NodeBackedOff"
+    OTHER_CLAIM_UNSATISFIED = "OtherClaimUnsatisfied"
 
     # Why a device does not fit a request.
     MULTIPLE_MPS_DAEMONS = "MultipleMpsDaemons"
