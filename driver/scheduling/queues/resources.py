@@ -15,7 +15,7 @@ from driver.resources.dra import attributes, capacities, claims, pools, slices
 from driver.resources.dra import requests as dra_requests
 from driver.scheduling.allocator import requests as wants
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.allocator.capacity import node_capacity, pool_layout
+from driver.scheduling.allocator.capacity import node_capacity, pool_layout, vocabulary
 from driver.scheduling.allocator.policies import base
 from driver.scheduling.snapshot import snapshot
 
@@ -124,7 +124,7 @@ def result_amounts(view: snapshot.Snapshot, result: claims.Result) -> Amounts:
     """Return the usage of one allocated device."""
     driver, name, device = result.device
     pool = view.pools.get((driver, name))
-    if pool is None or driver != view.driver:
+    if pool is None or not vocabulary.is_gpu_driver(view, driver):
         return ZERO
     layout = pool_layout.get_layout(pool)
     face = layout.faces.get(device)
@@ -170,7 +170,9 @@ def _percent(thousandths: int) -> int:
 def capacity(view: snapshot.Snapshot) -> Amounts:
     """Return all that our driver publishes, whatever its state."""
     return sum_amounts(
-        pool.cached(_pool_capacity) for pool in view.pools.values() if pool.driver == view.driver
+        pool.cached(_pool_capacity)
+        for pool in view.pools.values()
+        if vocabulary.is_gpu_pool(view, pool)
     )
 
 
@@ -204,7 +206,7 @@ def products(view: snapshot.Snapshot, node: ids.NodeName) -> frozenset[str]:
     return frozenset(
         gpu.model.product
         for share in view.reachable_pools(node)
-        if share.pool.driver == view.driver
+        if vocabulary.is_gpu_pool(view, share.pool)
         for gpu in pool_layout.get_layout(share.pool).idle_gpus
     )
 
@@ -218,7 +220,7 @@ def requested_amounts(view: snapshot.Snapshot, all_claims: Iterable[claims.Claim
     """
     kinds: dict[_DeviceKind, pool_layout.Face] = {}
     for pool in view.pools.values():
-        if pool.driver == view.driver:
+        if vocabulary.is_gpu_pool(view, pool):
             kinds |= pool.cached(_device_kinds)
     return sum_amounts(
         _minimum_request(view, claim, request, kinds)
@@ -230,6 +232,7 @@ def requested_amounts(view: snapshot.Snapshot, all_claims: Iterable[claims.Claim
 class _DeviceKind(NamedTuple):
     """Devices that differ by where they are alone."""
 
+    driver: str
     mode: str
     profile: str
     memory: int
@@ -241,14 +244,15 @@ _DeviceKinds = Mapping[_DeviceKind, pool_layout.Face]
 
 
 def _device_kinds(pool: pools.Pool) -> _DeviceKinds:
-    layout = pool_layout.get_layout(pool)
+    layout, profile_name = pool_layout.get_layout(pool), vocabulary.vocabulary(pool).profile
     kinds: dict[_DeviceKind, pool_layout.Face] = {}
     for face in layout.faces.values():
         profile = attributes.find_attribute(
-            face.device.attributes, pool.driver, f"{pool.driver}/{names.ATTR_PROFILE}"
+            face.device.attributes, pool.driver, f"{pool.driver}/{profile_name}"
         )
         model = layout.idle_gpus[face.gpu].model
-        kinds.setdefault(_DeviceKind(face.mode, str(profile or ""), face.memory, model), face)
+        kind = _DeviceKind(pool.driver, face.mode, str(profile or ""), face.memory, model)
+        kinds.setdefault(kind, face)
     return kinds
 
 
@@ -280,7 +284,7 @@ def _minimum_subrequest(
     fitting = [
         face_amounts(face, kind.model, taken)
         for kind, face in kinds.items()
-        if resolved.matches(view.driver, face.device) is True
+        if resolved.matches(kind.driver, face.device) is True
         and (taken := _consumption(face.device, subrequest)) is not None
     ]
     least = min(fitting, key=_amounts_key, default=None)

@@ -33,15 +33,15 @@ def node_slices(node: str, gpus: int = 2, nics: int = 2, **nic_fields: Any) -> l
 
 def managed(*nodes: str, nics: int = 2) -> cluster_state.ClusterState:
     """Nodes whose NICs have the allocator taint, as a DeviceTaintRule gives it."""
-    found = [part for node in nodes for part in node_slices(node, nics=nics)]
-    return snapshots.view(*found, found_classes=[NIC_CLASS])
+    parts = [part for node in nodes for part in node_slices(node, nics=nics)]
+    return snapshots.view(*parts, found_classes=[NIC_CLASS])
 
 
 def unmanaged(*nodes: str, nics: int = 1, **nic_fields: Any) -> cluster_state.ClusterState:
     """Nodes whose NICs kube-scheduler allocates."""
     fields = {"taints": [], **nic_fields}
-    found = [part for node in nodes for part in node_slices(node, nics=nics, **fields)]
-    return snapshots.view(*found, found_classes=[NIC_CLASS])
+    parts = [part for node in nodes for part in node_slices(node, nics=nics, **fields)]
+    return snapshots.view(*parts, found_classes=[NIC_CLASS])
 
 
 def nic_request(name: str = "nic", count: int = 1) -> objects.Raw:
@@ -57,11 +57,11 @@ def split(
 
 def decide(view: cluster_state.ClusterState, *open_claims: claims.Claim) -> allocation.Answer:
     """Decide for the claims of one pod, whoever allocates each."""
-    found = split(view, *open_claims)
-    if isinstance(found, allocator_types.Unschedulable):
-        return found
+    claim_split = split(view, *open_claims)
+    if isinstance(claim_split, allocator_types.Unschedulable):
+        return claim_split
     pod = objects.pod("pod", *(claim.name for claim in open_claims))
-    return dra_allocator.allocate(view, found.workload(pod, ()), snapshots.DECIDING)
+    return dra_allocator.allocate(view, claim_split.workload(pod, ()), snapshots.DECIDING)
 
 
 def test_a_claim_gets_gpu_and_nic_under_one_pcie_root() -> None:
@@ -107,9 +107,9 @@ def test_a_claim_with_a_part_for_each_allocator_is_refused_with_both_named() -> 
 def test_kube_scheduler_keeps_a_claim_that_it_can_allocate_whole() -> None:
     ways = [objects.a_way("gpu"), objects.a_way("nic", deviceClassName="nic")]
     either = objects.claim("either", objects.first_available("any", *ways), nic_request("more"))
-    found = split(unmanaged("node-a"), either)
-    assert isinstance(found, ownership.ClaimSplit)
-    assert (found.controller, found.scheduler) == ((), (either,))
+    claim_split = split(unmanaged("node-a"), either)
+    assert isinstance(claim_split, ownership.ClaimSplit)
+    assert (claim_split.controller, claim_split.scheduler) == ((), (either,))
 
 
 def test_the_node_has_devices_for_the_claim_of_kube_scheduler_too() -> None:
@@ -177,6 +177,6 @@ def test_a_driver_of_no_rule_stays_kube_schedulers() -> None:
     bare = objects.a_slice("node-a", pci_devices("nic", 2, taints=[]), NIC)
     parsed = slices.parse(bare)
     view.set_slice(parsed.name, parsed)
-    found = split(view, objects.claim("nic", nic_request()))
-    assert isinstance(found, ownership.ClaimSplit)
-    assert not found
+    claim_split = split(view, objects.claim("nic", nic_request()))
+    assert isinstance(claim_split, ownership.ClaimSplit)
+    assert not claim_split
