@@ -29,7 +29,7 @@ def static_mig(name: str, parent: str, profile: str, *places: int) -> objects.Ra
     return device(
         name,
         10 * len(places),
-        {f"memorySlice{place}": {"value": "1"} for place in places},
+        {f"memorySlice{index}": {"value": "1"} for index in places},
         type="mig",
         uuid=f"MIG-{name}",
         parentUUID=parent,
@@ -110,5 +110,5 @@ def test_numa_nodes_may_be_a_list() -> None:
 )
 def test_only_managed_drivers_count_as_gpus(others: frozenset[str], drivers: list[str]) -> None:
     view = cluster_state.ClusterState(snapshots.DRIVER, other_drivers=others)
-    asked = (snapshots.DRIVER, NVIDIA, "nic.example.com")
-    assert [driver for driver in asked if vocabulary.is_gpu_driver(view, driver)] == drivers
+    candidates = (snapshots.DRIVER, NVIDIA, "nic.example.com")
+    assert [driver for driver in candidates if vocabulary.is_gpu_driver(view, driver)] == drivers
