@@ -52,19 +52,35 @@ def rfc3339_micro(moment: dt.datetime) -> str:
     return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-class StepDetector:
-    """Detects steps of the wall clock by the monotonic clock, between two calls."""
+class ElapsedTime:
+    """Time since stamps of the wall clock, which a step of that clock does not lengthen.
+
+    A step shows as a difference to the monotonic clock between two calls.
+    """
 
     def __init__(self, source: Clock) -> None:
         self._clock = source
         self._wall, self._monotonic = source.now(), source.monotonic()
-        self._stepped = -math.inf
+        self._started, self._stepped = self._monotonic, -math.inf
 
-    def seconds_since_step(self) -> float:
-        """Return the seconds since the last step of more than MAX_DRIFT_S; inf without one."""
+    def seconds_since(self, stamp: dt.datetime) -> float:
+        """Return the seconds since a stamp, at most those since the last step.
+
+        For a stamp of the future, which another clock or this one before a step gave, return the
+        seconds since the step or else since the start.
+        """
+        wall = self._observe()
+        passed = (wall - stamp).total_seconds()
+        steady = self._monotonic - self._stepped
+        if passed < 0:
+            return min(steady, self._monotonic - self._started)
+        return min(passed, steady)
+
+    def _observe(self) -> dt.datetime:
+        """Compare the clocks, and return the wall time."""
         wall, monotonic = self._clock.now(), self._clock.monotonic()
         drift = (wall - self._wall).total_seconds() - (monotonic - self._monotonic)
         if abs(drift) > MAX_DRIFT_S:
             self._stepped = monotonic
         self._wall, self._monotonic = wall, monotonic
-        return monotonic - self._stepped
+        return wall

@@ -1,7 +1,8 @@
-"""Steps of the wall clock."""
+"""Time since stamps of a wall clock that may be stepped."""
 
 import datetime as dt
-import math
+
+import pytest
 
 from driver import clock as clocks
 from tests.fakes import clock
@@ -18,18 +19,27 @@ class Stepped(clock.FakeClock):
         return super().now() + dt.timedelta(seconds=self.step_s)
 
 
-def test_time_that_passes_is_no_step() -> None:
+def test_without_a_step_it_is_the_difference_of_the_wall_clock() -> None:
     time = Stepped()
-    detector = clocks.StepDetector(time)
+    elapsed, stamp = clocks.ElapsedTime(time), time.now()
     time.advance(86_400)
-    assert detector.seconds_since_step() == math.inf
+    assert elapsed.seconds_since(stamp) == 86_400
 
 
-def test_a_step_is_counted_from_the_call_that_saw_it() -> None:
-    for seconds in (3600, -3600):
-        time = Stepped()
-        detector = clocks.StepDetector(time)
-        time.step_s = seconds
-        assert detector.seconds_since_step() == 0
-        time.advance(30)
-        assert detector.seconds_since_step() == 30
+@pytest.mark.parametrize("step_s", [3600, -3600])
+def test_after_a_step_it_is_the_time_since_the_step_was_seen(step_s: float) -> None:
+    time = Stepped()
+    elapsed, stamp = clocks.ElapsedTime(time), time.now()
+    time.advance(10)
+    time.step_s = step_s
+    assert elapsed.seconds_since(stamp) == 0
+    time.advance(30)
+    assert elapsed.seconds_since(stamp) == 30
+    assert elapsed.seconds_since(time.now()) == 0
+
+
+def test_a_stamp_of_the_future_counts_from_the_start() -> None:
+    time = Stepped()
+    elapsed, stamp = clocks.ElapsedTime(time), time.now() + dt.timedelta(hours=1)
+    time.advance(20)
+    assert elapsed.seconds_since(stamp) == 20

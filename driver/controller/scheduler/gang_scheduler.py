@@ -55,7 +55,7 @@ class GangScheduler:
         self._index = members
         self._pending_since: dict[ids.Key | None, tuple[str, float]] = {}
         self._fill_cache = tentative.FillCache()
-        self._clock_steps = clock.StepDetector(context.clock)
+        self._elapsed = clock.ElapsedTime(context.clock)
 
     def reconcile(self, item: write_pool.WorkItem) -> pending.PendingWorkload | float | None:
         """Return the workload if members are to be placed; else do what is due.
@@ -63,7 +63,6 @@ class GangScheduler:
         A number is the seconds until the next reconcile. Raises NotAGang.
         """
         self._context.refresh_view()
-        steady_s = self._clock_steps.seconds_since_step()
         live = self._index.members(item.key)
         if any(pod.uid in self._context.memory.in_flight for pod in live):
             return None  # its end brings the gang back
@@ -79,8 +78,7 @@ class GangScheduler:
             return None
         if gang is None:
             raise NotAGang(live)
-        due = gang_turn.next_action(gang, members, self._context.clock.now())
-        due = _postpone_after_step(due, gang.timeout_s, steady_s)
+        due = gang_turn.next_action(gang, members, self._elapsed.seconds_since)
         if isinstance(due, gang_turn.Place):
             if self._context.is_stale():
                 return actions.STALE_RETRY_S
@@ -314,12 +312,3 @@ def _gang(candidate: pending.PendingWorkload) -> gang_index.Gang:
     if candidate.gang is None:
         raise ValueError(f"{candidate.demand_key} is no gang")
     return candidate.gang
-
-
-def _postpone_after_step(
-    due: gang_turn.Action, timeout_s: float, steady_s: float
-) -> gang_turn.Action:
-    """Do not fail a gang by its timeout while the wall clock was stepped within that time."""
-    if isinstance(due, gang_turn.Fail) and due.is_timeout and steady_s < timeout_s:
-        return gang_turn.Recheck(timeout_s - steady_s)
-    return due

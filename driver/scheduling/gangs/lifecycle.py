@@ -8,7 +8,7 @@ that the next leader continues where the last one ended.
 """
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from driver import names
@@ -93,12 +93,11 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """Set the failure condition on these; `started` run already. `is_timeout`: by the clock."""
+    """Set the failure condition on these; `started` run already."""
 
     members: tuple[Member, ...]
     reason: str
     started: tuple[Member, ...] = ()
-    is_timeout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +124,22 @@ class Recheck:
 Action = Nothing | Wait | Place | Ungate | Ready | Fail | Clear | RemoveReservation | Recheck
 
 
-def next_action(gang: index.Gang, members: Sequence[Member], now: dt.datetime) -> Action:
+SecondsSince = Callable[[dt.datetime], float]
+"""Seconds since a stamp; at least 0."""
+
+
+def next_action(gang: index.Gang, members: Sequence[Member], seconds_since: SecondsSince) -> Action:
     """Return the next action for a gang whose members' claims all exist."""
     unbound = [member for member in members if member.pod.node is None]
     written = tuple(member for member in unbound if member.held_claims)
     failed = _failed_at(written)
     if failed is not None:
-        return _release_failed(written, (now - failed).total_seconds())
+        return _release_failed(written, seconds_since(failed))
     short = _pending_reason(gang, members, unbound)
     begun = bool(written) and all(_is_ready(member) for member in written)
     if short and begun:
         # The gang was ready, and one member finished before the others were bound.
-        return _await_binding(gang, members, written, now)
+        return _await_binding(gang, members, written, seconds_since)
     if short:
         return Fail(written, short) if written else Wait(short)
     lacking = tuple(member for member in unbound if member.open_claims)
@@ -145,7 +148,7 @@ def next_action(gang: index.Gang, members: Sequence[Member], now: dt.datetime) -
     enough = len(members) - len(lacking) >= gang.min_members
     if lacking and not (enough and written):
         return Place(lacking)
-    return _await_binding(gang, members, written, now) if written else Nothing()
+    return _await_binding(gang, members, written, seconds_since) if written else Nothing()
 
 
 def _release_failed(written: tuple[Member, ...], age_s: float) -> Action:
@@ -168,14 +171,17 @@ def _pending_reason(gang: index.Gang, members: Sequence[Member], unbound: Iterab
 
 
 def _await_binding(
-    gang: index.Gang, members: Sequence[Member], written: tuple[Member, ...], now: dt.datetime
+    gang: index.Gang,
+    members: Sequence[Member],
+    written: tuple[Member, ...],
+    seconds_since: SecondsSince,
 ) -> Action:
     """Return the action for a gang with devices and unbound members."""
     gated = tuple(member for member in written if member.pod.gates)
     if gated:
         return Ungate(gated)
     first = min(_allocated_at(member) for member in written)
-    age = (now - first).total_seconds()
+    age = seconds_since(first)
     if age >= gang.timeout_s:
         late = len(written)
         why = f"{late} of {len(members)} pods were not bound within {gang.timeout_s:.0f} s"
@@ -183,10 +189,10 @@ def _await_binding(
             member for member in members if member.pod.node is not None and member.allocated_claims
         )
         late_starters = tuple(member for member in started if _allocated_at(member) >= first)
-        return Fail(written, why, late_starters, is_timeout=True)
+        return Fail(written, why, late_starters)
     if all(_is_ready(member) for member in written):
         return Recheck(gang.timeout_s - age)
-    if all(_is_reached(member, now) for member in written):
+    if all(_is_reached(member, seconds_since) for member in written):
         return Ready(written)
     return Recheck(_RECHECK_S)
 
@@ -223,7 +229,7 @@ def has_binding_condition(claim: claims.Claim) -> bool:
     return any(names.GANG_READY in result.binding for result in results)
 
 
-def _is_reached(member: Member, now: dt.datetime) -> bool:
+def _is_reached(member: Member, seconds_since: SecondsSince) -> bool:
     """Return whether kube-scheduler has taken a member as far as its binding.
 
     It nominates the node then (KEP-5278, on by default from 1.35). A scheduler that does not has
@@ -233,8 +239,8 @@ def _is_reached(member: Member, now: dt.datetime) -> bool:
     if node is None:
         return True
     silent = (
-        now - _allocated_at(member)
-    ).total_seconds() >= SILENT_AFTER_S and not member.pod.verdict.refused
+        seconds_since(_allocated_at(member)) >= SILENT_AFTER_S and not member.pod.verdict.refused
+    )
     return member.pod.nominated == node or silent
 
 

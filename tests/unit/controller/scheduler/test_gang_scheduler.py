@@ -127,6 +127,21 @@ def test_a_step_of_the_wall_clock_does_not_end_the_time_of_a_gang(
     assert "GangReleased" in reasons_told(world)
 
 
+@pytest.mark.parametrize("hours", [1, -1])
+def test_a_gang_is_bound_although_the_wall_clock_is_stepped(
+    monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    world = World(2)
+    world.add(*a_gang(2, **{names.GANG_TIMEOUT: "30s"}))
+    world.settle()
+    wall = world.clock.now
+    monkeypatch.setattr(world.clock, "now", lambda: wall() + dt.timedelta(hours=hours))
+    reached(world, "m0", "m1")
+    for _ in range(5):
+        world.settle(1.0)
+    assert {kind for _, kind in world.server.said} == {names.GANG_READY}
+
+
 def test_a_node_that_the_scheduler_refused_a_member_is_left_out_for_a_while() -> None:
     world = World(1, 1, 1)
     world.add(*a_gang(2, **{names.GANG_TIMEOUT: "30s"}))

@@ -48,7 +48,7 @@ def due(
     *members: gang_lifecycle.Member, expected: int = 2, exact: bool = True
 ) -> gang_lifecycle.Action:
     gang = gang_index.Gang(KEY, tuple(member.pod for member in members), expected, exact)
-    return gang_lifecycle.next_action(gang, members, NOW)
+    return gang_lifecycle.next_action(gang, members, lambda stamp: (NOW - stamp).total_seconds())
 
 
 def test_members_that_wait_are_seated_together() -> None:
