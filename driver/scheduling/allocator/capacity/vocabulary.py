@@ -25,7 +25,8 @@ class Vocabulary:
 
     `gpu_keys` identify the GPU of a device that draws on no counter set, the first one that is
     there. `modes` are those of devices other than whole GPUs. Devices of `ignored_types` are no
-    part of a GPU's capacity.
+    part of a GPU's capacity. A taint whose key begins with one of `fault_taints` says that the
+    device failed.
     """
 
     product: str = names.ATTR_PRODUCT
@@ -33,6 +34,7 @@ class Vocabulary:
     gpu_keys: tuple[str, ...] = ()
     modes: Mapping[Mode, str] = field(default_factory=dict)
     ignored_types: frozenset[str] = frozenset()
+    fault_taints: tuple[str, ...] = ()
 
 
 OWN = Vocabulary(
@@ -42,19 +44,23 @@ OWN = Vocabulary(
         (names.TYPE_MIG, None): base.MIG,
     },
     ignored_types=frozenset({names.TYPE_MONITOR}),
+    fault_taints=(names.TAINT_LOST, names.TAINT_XID, names.TAINT_RECOVERY, names.TAINT_ECC),
 )
 NVIDIA = Vocabulary(
     gpu_keys=(names.ATTR_PARENT_UUID, names.ATTR_UUID),
     modes={(names.TYPE_MIG, None): base.MIG},
     # A passthrough device is the same GPU again: the driver withdraws one for the other.
     ignored_types=frozenset({"vfio"}),
+    fault_taints=("gpu.nvidia.com/xid", "gpu.nvidia.com/gpu-lost"),
 )
 AMD = Vocabulary(
     profile="partitionProfile",
     gpu_keys=("parentPciAddr", "pciAddr"),
     modes={("amdgpu-partition", None): base.MIG},
 )
-INTEL = Vocabulary(product="model", gpu_keys=(names.ATTR_PCI_BUS_ID,))
+INTEL = Vocabulary(
+    product="model", gpu_keys=(names.ATTR_PCI_BUS_ID,), fault_taints=("HealthIssues-",)
+)
 _BY_DRIVER = {"gpu.nvidia.com": NVIDIA, "gpu.amd.com": AMD, "gpu.intel.com": INTEL}
 
 
