@@ -143,6 +143,7 @@ class Reason(StrEnum):
     ALLOCATOR_CHANGING = "AllocatorChanging"
     ALLOCATOR_CHANGED = "AllocatorChanged"
     ALLOCATOR_LABEL_INVALID = "AllocatorLabelInvalid"
+    DEVICE_TAINT_RULES_DISABLED = "DeviceTaintRulesDisabled"
     GPU_UNREADABLE = "GpuUnreadable"
     SHARING_DISABLED = "SharingDisabled"
     CROSS_NAMESPACE_SHARING = "CrossNamespaceSharing"

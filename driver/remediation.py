@@ -261,6 +261,10 @@ _PUBLISHING: Mapping[R, str] = {
     R.ALLOCATOR_CHANGING: "Wait half a minute.",
     R.ALLOCATOR_CHANGED: _NOTHING,
     R.ALLOCATOR_LABEL_INVALID: "Set the label to `controller` or `scheduler`, or remove it.",
+    R.DEVICE_TAINT_RULES_DISABLED: (
+        "Use Kubernetes 1.37, or enable the feature gate and the API version that the message "
+        "names."
+    ),
     R.GPU_UNREADABLE: "See the kernel log. A hang may pass; otherwise reboot or replace the node.",
     R.SHARING_DISABLED: (
         "Upgrade Kubernetes to 1.36.4 or newer and enable its feature gates: `ration doctor`."
