@@ -182,6 +182,7 @@ class App:
             evict_over_share=self._config.evict_over_share,
             on_demand=self._on_demand,
             backfill=self._config.backfill,
+            other_drivers=frozenset(driver.name for driver in self._managed),
         )
         outputs = scheduler_build.Outputs(self._fenced, pool, self._reporter, self._metrics)
         return scheduler_build.build(self._stores, self._items, outputs, how, self._clock)
