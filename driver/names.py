@@ -11,6 +11,14 @@ ALLOCATOR_TAINT = "ration.dev/allocator"
 """Device taint that only our controller disregards (D2); its value is `controller`."""
 HANDOVER_TAINT = "ration.dev/handover"
 """Device taint that no allocator tolerates, while a node changes its allocator (D2)."""
+ALLOCATOR_RULE = "ration.dev/allocator-rule"
+"""Label, `true`, on DeviceTaintRules of the controller that make it the allocator of devices whose
+driver publishes neither taint (D2).
+"""
+FENCE = "ration.dev/fence"
+"""Annotation on those rules: field manager of the term that wrote last. A DELETE carries no field
+manager, so this is what the admission policy compares with the Lease (D22).
+"""
 MONITOR_TAINT = "ration.dev/monitor"
 """Device taint of monitor faces: only claims of administrators tolerate it (D1)."""
 WITHDRAWN_TAINT = "ration.dev/withdrawn"

@@ -108,6 +108,7 @@ class Reason(StrEnum):
     SEARCH_BUDGET_EXCEEDED = "SearchBudgetExceeded"
     ALLOCATOR_ERROR = "AllocatorError"
     NODE_BACKED_OFF = "NodeBackedOff"
+    OTHER_CLAIM_UNSATISFIED = "OtherClaimUnsatisfied"
 
     # Why a device does not fit a request.
     MULTIPLE_MPS_DAEMONS = "MultipleMpsDaemons"
@@ -142,6 +143,7 @@ class Reason(StrEnum):
     ALLOCATOR_CHANGING = "AllocatorChanging"
     ALLOCATOR_CHANGED = "AllocatorChanged"
     ALLOCATOR_LABEL_INVALID = "AllocatorLabelInvalid"
+    DEVICE_TAINT_RULES_DISABLED = "DeviceTaintRulesDisabled"
     GPU_UNREADABLE = "GpuUnreadable"
     SHARING_DISABLED = "SharingDisabled"
     CROSS_NAMESPACE_SHARING = "CrossNamespaceSharing"

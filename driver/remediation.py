@@ -154,7 +154,10 @@ _ASKED: Mapping[R, str] = {
     ),
     R.SELECTOR_INVALID: "Correct the CEL expression: `ration validate -f` shows where it fails.",
     R.NOT_SUPPORTED: "Remove the field that the message names.",
-    R.FOREIGN_DEVICES: "Request the other driver's devices in a separate claim.",
+    R.FOREIGN_DEVICES: (
+        "List the other driver under controller.managedDrivers, or request its devices in a "
+        "separate claim."
+    ),
     R.TOO_MANY_DEVICES: "Request at most 32 devices per claim; use several claims for more.",
     R.CONFIG_INVALID: "Correct the configuration: `ration validate -f` names the field.",
 }
@@ -186,6 +189,9 @@ _NODES: Mapping[R, str] = {
         "pool is incomplete."
     ),
     R.NODE_BACKED_OFF: "Wait: the message states why kube-scheduler rejected the pod there.",
+    R.OTHER_CLAIM_UNSATISFIED: (
+        "Wait until devices for the named claim are free there, or change that claim."
+    ),
 }
 _DEVICES: Mapping[R, str] = {
     R.MULTIPLE_MPS_DAEMONS: "Request one MPS share per container and no other GPU.",
@@ -255,6 +261,10 @@ _PUBLISHING: Mapping[R, str] = {
     R.ALLOCATOR_CHANGING: "Wait half a minute.",
     R.ALLOCATOR_CHANGED: _NOTHING,
     R.ALLOCATOR_LABEL_INVALID: "Set the label to `controller` or `scheduler`, or remove it.",
+    R.DEVICE_TAINT_RULES_DISABLED: (
+        "Use Kubernetes 1.37, or enable the feature gate and the API version that the message "
+        "names."
+    ),
     R.GPU_UNREADABLE: "See the kernel log. A hang may pass; otherwise reboot or replace the node.",
     R.SHARING_DISABLED: (
         "Upgrade Kubernetes to 1.36.4 or newer and enable its feature gates: `ration doctor`."

@@ -41,8 +41,24 @@ class ModelAmount(crd.Strict):
     ]
 
 
+class DeviceAmount(crd.Strict):
+    """Number of devices of one driver other than GPUs."""
+
+    driver: Annotated[
+        crd.Name,
+        Field(description="Name of a managed driver whose devices are no GPUs: nic.example.com."),
+    ]
+    count: Annotated[
+        crd.GpuCount,
+        Field(
+            description="Number of devices. A share counts as its largest fraction of the device; "
+            "fractions are strings, such as '0.5'."
+        ),
+    ]
+
+
 class Amounts(crd.Strict):
-    """Amounts of GPU; what is not named is not bounded."""
+    """Amounts of GPU and of other devices; what is not named is not bounded."""
 
     gpus: Annotated[
         crd.GpuCount | None,
@@ -66,6 +82,17 @@ class Amounts(crd.Strict):
             json_schema_extra={
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["product"],
+            },
+        ),
+    ] = ()
+    devices: Annotated[
+        tuple[DeviceAmount, ...],
+        Field(
+            max_length=_MOST_MODELS,
+            description="Devices of other managed drivers, such as NICs; each driver once.",
+            json_schema_extra={
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["driver"],
             },
         ),
     ] = ()
@@ -138,6 +165,12 @@ class QueueSpec(crd.Strict):
             "self.deserved.models.all(d, self.limit.models.all(l, "
             "l.product != d.product || double(l.gpus) >= double(d.gpus)))",
             "gpus of a model",
+        ),
+        _not_below(
+            "devices",
+            "self.deserved.devices.all(d, self.limit.devices.all(l, "
+            "l.driver != d.driver || double(l.count) >= double(d.count)))",
+            "devices of a driver",
         ),
     )
     parent: Annotated[

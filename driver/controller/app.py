@@ -16,6 +16,9 @@ from driver.controller import documents, metrics
 from driver.controller.collectors import scrape
 from driver.controller.commit import reporter, write_pool
 from driver.controller.config import ControllerConfig
+from driver.controller.device_ownership import reconciler as ownership_reconciler
+from driver.controller.device_ownership import reporter as ownership_reporter
+from driver.controller.device_ownership import rule_writer
 from driver.controller.informers import handlers, informers, stores
 from driver.controller.nodes import labels as node_labels
 from driver.controller.nodes import unconverted_pods
@@ -23,7 +26,7 @@ from driver.controller.scheduler import build as scheduler_build
 from driver.controller.scheduler import state as scheduler_state
 from driver.controller.web import leader, page, recent_events
 from driver.controller.web import source as web_source
-from driver.kube import backoff, client, fenced_writer, lease, reflector, workqueue
+from driver.kube import backoff, client, fenced_writer, gvr, lease, reflector, workqueue
 from driver.kube.events import recorder
 from driver.runtime import gc_tuning, lifecycle
 from driver.runtime.metrics import collector as metric_collector
@@ -31,6 +34,7 @@ from driver.runtime.metrics import server
 from driver.scheduling.allocator import settings
 from driver.scheduling.allocator.policies import ranking
 from driver.scheduling.allocator.sharing_rules import device_filter
+from driver.scheduling.device_ownership import desired
 from driver.scheduling.lifecycle import actions
 from driver.scheduling.provisioning import settings as provisioning_settings
 from driver.scheduling.reports.documents import explanation
@@ -72,6 +76,7 @@ class App:
     _registry: prometheus_client.CollectorRegistry
     _metrics: metrics.Metrics
     _on_demand: provisioning_settings.ProvisionerSettings | None
+    _managed: tuple[desired.ManagedDriver, ...]
     _leadership: Leadership
     _leader: leader.Leader
     _fenced: fenced_writer.FencedWriter
@@ -94,7 +99,7 @@ class App:
         reflectors = watched.build_reflectors(self._stores)
         telemetry = self._telemetry(reflectors)
         pool = futures.ThreadPoolExecutor(self._config.write_workers, thread_name_prefix="writer")
-        decider = self._decider(pool, reflectors[informers.SLICES])
+        decider = self._decider(pool, reflectors)
         source = self._report_source(decider, reflectors)
         self._register_collector(decider, reflectors, source)
         # After the decider's own feed: it is to know of a change by the time it is told to look.
@@ -125,6 +130,10 @@ class App:
                 self._leadership.won, self._node_labeler().run, self._clock
             )
             life.thread("labelling", labels)
+        if self._managed:
+            ownership = self._ownership_reconciler(reflectors).run
+            follow = lifecycle.start_after(self._leadership.won, ownership, self._clock)
+            life.thread("device-ownership", follow)
         shown = self._page(source)
         for thread in shown.threads() if shown else ():
             life.thread(thread.name, thread.run, interrupt=thread.interrupt)
@@ -150,6 +159,7 @@ class App:
             self._metrics.queue_values,
             lambda: {name: informer.age_s() for name, informer in reflectors.items()},
             source.shapes,
+            lambda: self._stores.taint_rules.snapshot().values(),
         )
         collector = scrape.ControllerCollector(sources, self._clock)
         self._registry.register(
@@ -157,7 +167,7 @@ class App:
         )
 
     def _decider(
-        self, pool: futures.Executor, slices_told: reflector.Reflector[object]
+        self, pool: futures.Executor, reflectors: informers.Reflectors
     ) -> scheduler_build.Scheduler:
         how = scheduler_state.SchedulerSettings(
             self._config.driver_name,
@@ -167,11 +177,12 @@ class App:
                 ),
                 device_filter.ControllerRules(self._config.driver_name),
             ),
-            lambda: slices_told.age_s() > informers.SLICES_STALE_S,
+            lambda: informers.allocators_are_stale(reflectors, self._stores),
             actions.BindTimeouts(refused_s=self._config.unschedulable_timeout_seconds),
             evict_over_share=self._config.evict_over_share,
             on_demand=self._on_demand,
             backfill=self._config.backfill,
+            other_drivers=frozenset(driver.name for driver in self._managed),
         )
         outputs = scheduler_build.Outputs(self._fenced, pool, self._reporter, self._metrics)
         return scheduler_build.build(self._stores, self._items, outputs, how, self._clock)
@@ -187,6 +198,25 @@ class App:
         caches, driver = self._stores, self._config.driver_name
         return node_labels.NodeLabeler(
             self._kube, caches.nodes.snapshot, caches.slices.snapshot, driver, self._clock
+        )
+
+    def _ownership_reconciler(
+        self, reflectors: informers.Reflectors
+    ) -> ownership_reconciler.OwnershipReconciler:
+        rules = self._stores.taint_rules
+        caches = ownership_reconciler.Caches(
+            self._stores.nodes,
+            self._stores.slices,
+            rules,
+            lambda: informers.rules_may_change(reflectors),
+        )
+        writer = rule_writer.RuleWriter(self._kube, self._fenced, rules.observe)
+        lease_ref = recorder.ObjectRef(
+            "Lease", gvr.LEASES.api_version, self._config.namespace, _LEASE, ""
+        )
+        report = ownership_reporter.OwnershipReporter(self._recent_events, lease_ref)
+        return ownership_reconciler.OwnershipReconciler(
+            self._managed, caches, writer, report, self._clock
         )
 
     def _report_source(
@@ -254,6 +284,7 @@ def build(
         registry,
         counters,
         on_demand,
+        documents.read_managed_drivers(config.managed_drivers, config.driver_name),
         Leadership(elector, counters, lose),
         leader.Leader(kube, _LEASE, config.namespace, time),
         fenced,

@@ -35,6 +35,11 @@ class ControllerConfig(web_config.PageSettings):
         description="Path of a WorkloadMix document (YAML). The fragmentation policy combines it "
         "with the current allocations. Default: mostly whole GPUs and some parts.",
     )
+    managed_drivers: Path | None = pydantic.Field(
+        default=None,
+        description="Path of a ManagedDrivers document (YAML): other DRA drivers whose devices the "
+        "controller allocates, by DeviceTaintRules. Default: none.",
+    )
     write_workers: int = pydantic.Field(
         default=8,
         ge=1,

@@ -45,6 +45,7 @@ REFUSALS: Final = (
     reasons.Reason.NODE_VOLUME_LIMIT,
     reasons.Reason.NOT_SUPPORTED,
     reasons.Reason.NO_FIT,
+    reasons.Reason.OTHER_CLAIM_UNSATISFIED,
     reasons.Reason.POOL_INCOMPLETE,
     reasons.Reason.QUEUE_LIMIT_EXCEEDED,
     reasons.Reason.SEARCH_BUDGET_EXCEEDED,

@@ -34,12 +34,16 @@ MEANINGS: Final[Mapping[str, str]] = {
         "The API server dropped fields of the node's ResourceSlices: a feature gate is disabled."
     ),
     "AllocatorChanging": (
-        "The node's devices are being handed over to the other allocator; until then none of them "
-        "is allocated."
+        "The devices of the Node or the DeviceTaintRule are being handed over to the other "
+        "allocator; until then none of them is allocated."
     ),
     "AllocatorChanged": "The handover is complete; the message names the new allocator.",
     "AllocatorLabelInvalid": (
         "The node's label ration.dev/allocator has an invalid value; the plugin's flag is used."
+    ),
+    "DeviceTaintRulesDisabled": (
+        "Kubernetes does not serve DeviceTaintRules or does not act on them: devices of other "
+        "drivers do not pass to the controller."
     ),
     "GpuUnreadable": (
         "The driver lists a GPU that cannot be read or that hangs; the other GPUs are served."

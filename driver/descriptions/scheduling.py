@@ -143,7 +143,10 @@ MEANINGS: Final[Mapping[str, str]] = {
         "A CEL selector does not compile, or uses a function that is not supported yet."
     ),
     "NotSupported": "The claim uses an API field that the controller does not support yet.",
-    "ForeignDevices": "The claim combines devices of this driver with those of another driver.",
+    "ForeignDevices": (
+        "The claim combines devices that the controller allocates with devices that kube-scheduler "
+        "allocates, so neither can allocate all of it."
+    ),
     "TooManyDevices": "The claim requests more than 32 devices.",
     "ConfigInvalid": "The opaque configuration is invalid.",
     # Why a node does not fit the pod.
@@ -176,6 +179,10 @@ MEANINGS: Final[Mapping[str, str]] = {
         "All meets an incomplete pool or a constraint that excludes a device."
     ),
     "NodeBackedOff": "kube-scheduler rejected this pod on the node a short time ago.",
+    "OtherClaimUnsatisfied": (
+        "The node has devices for the pod's claims that the controller allocates, but not also for "
+        "those that kube-scheduler allocates."
+    ),
     # Why a device does not fit a request.
     "MultipleMpsDaemons": (
         "A container can use one MPS daemon and no GPU outside it; the device would be a second "
@@ -194,7 +201,8 @@ MEANINGS: Final[Mapping[str, str]] = {
         "An operator cordoned the GPU or the whole node; `ration uncordon` makes it available."
     ),
     "DeviceNotManaged": (
-        "kube-scheduler allocates the device: its ResourceSlice has no allocator taint."
+        "kube-scheduler allocates the device: neither its ResourceSlice nor a DeviceTaintRule "
+        "gives it the allocator taint."
     ),
     "SelectorMismatch": "A selector does not match the device.",
     "SelectorFailed": "A selector failed on the device at run time.",

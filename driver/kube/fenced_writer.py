@@ -8,7 +8,8 @@ Requests that an admission policy can fence by `request.options.fieldManager`:
 - Server-side apply under a name that outlives terms, so that the next leader removes what this one
   applied: that name is not a term's, so it is refused locally without a term, as is
 - DELETE: its `DeleteOptions` hold no manager. Other owners' pods are therefore removed by eviction
-  only, and a delete here names the UID.
+  only, and a delete here names the UID. Where a late DELETE would do harm, the term is written into
+  the object first (`names.FENCE`) and the policy compares that with the Lease.
 """
 
 from collections.abc import Callable
@@ -123,11 +124,24 @@ class FencedWriter:
         )
 
     def delete(
-        self, resource: gvr.Resource, name: str, namespace: str | None = None, *, uid: str
+        self,
+        resource: gvr.Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str,
+        version: str | None = None,
     ) -> None:
-        """Delete exactly the object `uid`; fenced by the term here, not by the server."""
+        """Delete exactly the object `uid`, at `version` if given; Conflict: it is another by now.
+
+        Fenced by the term here, and by the server only for objects that carry `names.FENCE`.
+        """
         self._manager()
-        self._client.delete(resource, name, namespace, uid=uid)
+        self._client.delete(resource, name, namespace, uid=uid, version=version)
+
+    def field_manager(self) -> str:
+        """Return the name of the current term, to stamp an object with before its deletion."""
+        return self._manager()
 
     def _manager(self) -> str:
         term = self._term()

@@ -15,16 +15,18 @@ THOUSAND = 1000
 class Amounts:
     """`gpus` in thousandths of one, `memory` in bytes, `compute` in percent; None: not named.
 
-    `models` are thousandths of GPUs by `productName`.
+    `models` are thousandths of GPUs by `productName`, `devices` of other devices by driver.
     """
 
     gpus: int | None = None
     memory: int | None = None
     compute: int | None = None
     models: Mapping[str, int] = field(default_factory=dict)
+    devices: Mapping[str, int] = field(default_factory=dict)
 
     def __hash__(self) -> int:
-        return hash((self.gpus, self.memory, self.compute, frozenset(self.models.items())))
+        by_kind = frozenset(self.models.items()), frozenset(self.devices.items())
+        return hash((self.gpus, self.memory, self.compute, by_kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ def _amounts(amounts: api.Amounts) -> Amounts:
         memory=None if amounts.memory is None else quantities.parse(amounts.memory, "memory").units,
         compute=amounts.compute,
         models={model.product: _thousandths(model.gpus) for model in amounts.models},
+        devices={device.driver: _thousandths(device.count) for device in amounts.devices},
     )
 
 

@@ -45,6 +45,10 @@ def sweep(  # noqa: PLR0913 - the options of a command
     lease: Annotated[str, typer.Option("--lease", help="the webhook's")] = "",
     kubeconfig: Kubeconfig = None,
     *,
+    allocator_rules: Annotated[
+        bool,
+        typer.Option("--allocator-rules", help="the controller allocated other drivers' devices"),
+    ] = False,
     observed_shapes: Annotated[
         str,
         typer.Option(
@@ -53,7 +57,7 @@ def sweep(  # noqa: PLR0913 - the options of a command
     ] = "",
 ) -> None:
     """After: delete what the release's processes made."""
-    release = report.Release(driver, namespace, selector)
+    release = report.Release(driver, namespace, selector, allocator_rules=allocator_rules)
     hook = post_delete.PostDelete(_connected(kubeconfig), release, clock.SystemClock(), typer.echo)
     hook.run({gvr.SECRETS: secret, gvr.LEASES: lease, gvr.CONFIG_MAPS: observed_shapes})
 

@@ -2,10 +2,12 @@
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 
 from driver import clock, errors, names
 from driver.kube import client, gvr
 from driver.resources.core import pods
+from driver.scheduling.device_ownership import rule_plan
 from driver.uninstall import pre_delete, report
 from driver.webhook import claim_templates
 
@@ -49,6 +51,8 @@ class PostDelete:
         for kind, name in objects.items():
             if name:
                 self._delete(kind, {"metadata": {"name": name, "namespace": namespace}})
+        if self._release.allocator_rules:
+            self._sweep_allocator_rules()
         held = self._sweep_reservations()
         text = f"{gone} ResourceSlices, {held} Reservations and {self._sweep_templates()} templates"
         self._say(f"Deleted {text}.")
@@ -60,6 +64,23 @@ class PostDelete:
         words = report.gated_message(map(pods.parse, pending))
         if words:
             self._say(words)
+
+    def _sweep_allocator_rules(self) -> None:
+        """Delete the controller's DeviceTaintRules: kube-scheduler allocates those devices then.
+
+        No controller runs any more, so waiting as long as a handover takes is one (D2).
+        """
+        versions = ("v1", "v1beta2")
+        for kind in (replace(gvr.DEVICE_TAINT_RULES, version=version) for version in versions):
+            try:
+                rules = self._kube.list(kind, label_selector=f"{names.ALLOCATOR_RULE}=true").items
+            except errors.NotFound:
+                continue
+            if rules:
+                self._clock.wait(threading.Event(), rule_plan.HANDOVER_S)
+                deleted = sum(self._delete(kind, rule) for rule in rules)
+                self._say(f"Deleted {deleted} DeviceTaintRules: kube-scheduler allocates again.")
+            return
 
     def _sweep_reservations(self) -> int:
         """Delete those that the controller made for pods that others went for; how many.

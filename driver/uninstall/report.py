@@ -41,7 +41,8 @@ class Release:
     """The release to uninstall: the driver, and the chart's namespace and names.
 
     `selector` matches all its pods, without their component. `controller` is "" where none runs.
-    `on_demand`: whether it requested nodes, and marked them.
+    `on_demand`: whether it requested nodes, and marked them. `allocator_rules`: whether it made
+    DeviceTaintRules for other drivers' devices.
     """
 
     driver: str
@@ -50,6 +51,7 @@ class Release:
     plugin: str = ""
     controller: str = ""
     on_demand: bool = False
+    allocator_rules: bool = False
 
     def component_pods(self, *components: str) -> str:
         """The label selector of some components' pods."""

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import pydantic
 
+from driver.api import managed_drivers as api_managed_drivers
 from driver.api import offerings as offered
 from driver.api import workload_mix as api_workload_mix
 from hack.chart import parts
@@ -60,6 +61,12 @@ class ControllerOwn(parts.Component):
         default=[],
         description="Workloads of the WorkloadMix document, which the fragmentation policy "
         "combines with the current allocations. Empty: mostly whole GPUs and some parts.",
+    )
+    managed_drivers: list[api_managed_drivers.ManagedDriver] = pydantic.Field(
+        default=[],
+        description="Drivers of the ManagedDrivers document: other DRA drivers whose devices the "
+        "controller allocates, each with name and optionally nodeSelector (a label selector) and "
+        "pools. Requires DeviceTaintRules.",
     )
     pod_disruption_budget: PodDisruptionBudget = pydantic.Field(
         default=PodDisruptionBudget(), description=parts.first_line(PodDisruptionBudget)

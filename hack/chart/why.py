@@ -5,6 +5,7 @@ from typing import NamedTuple
 LABELS = ("controller.labelNodes=true",)
 NODES = ("controller.nodes.enabled=true",)
 PODGROUPS = ("controller.podGroups=true",)
+MANAGED = ("controller.managedDrivers[0].name=gpu.example.com",)
 _CORE, _DRA, _APPS = "", "resource.k8s.io", "apps"
 _OWN, _BUDGETS = "ration.dev", "policy"
 _GROUPS, _OTHER_GROUPS = "scheduling.k8s.io", "scheduling.x-k8s.io"
@@ -122,6 +123,11 @@ WHY: dict[Rule, Why] = {
     Rule("controller", _DRA, "devicetaintrules", "list, watch"): Why(
         "Device taints of administrators; without effect if the API server does not serve them."
     ),
+    Rule("controller", _DRA, "devicetaintrules", "create, patch, delete"): Why(
+        "Rules that make it the allocator of other drivers' devices; restricted by the policies "
+        "`taintrules` and `fencerules`; fenced.",
+        MANAGED,
+    ),
     Rule("controller", _DRA, "resourceclaims", "get, list, watch, patch, update"): Why(
         "Pending and allocated claims; the finalizer by which they are deallocated; update, if a "
         "claim cannot be patched."
@@ -231,6 +237,9 @@ WHY: dict[Rule, Why] = {
     Rule("leave", _DRA, "resourceslices", "list, delete"): Why("Deletes the driver's slices."),
     Rule("leave", _DRA, "resourceclaimtemplates", "list, delete"): Why(
         "Deletes templates of converted pods that no pod names."
+    ),
+    Rule("leave", _DRA, "devicetaintrules", "list, delete"): Why(
+        "Deletes the rules that the controller created, 30 s after it has ended.", MANAGED
     ),
     Rule("leave", _OWN, "reservations", "list, delete"): Why(
         "Deletes the Reservations that the controller created for preemptors."

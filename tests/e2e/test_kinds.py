@@ -27,12 +27,14 @@ SPEC: dict[str, Any] = {
         "memory": "960Gi",
         "compute": 400,
         "models": [{"product": "NVIDIA H100 80GB HBM3", "gpus": 2}],
+        "devices": [{"driver": "nic.example.com", "count": 4}],
     },
     "limit": {
         "gpus": 16,
         "memory": "1Ti",
         "compute": 400,
         "models": [{"product": "NVIDIA H100 80GB HBM3", "gpus": "2.0"}],
+        "devices": [{"driver": "nic.example.com", "count": 4}],
     },
     "members": [{"namespace": "vision", "labels": {"team": "a"}}],
     "halfLife": "24h",
@@ -193,6 +195,11 @@ QUEUES: dict[str, tuple[str, object, tuple[str, ...]]] = {
         "limit.models",
         [{"product": "other", "gpus": 9}, {"product": H100, "gpus": "1.999"}],
         ("spec.limit.models", f"{LESS}: gpus of a model"),
+    ),
+    "fewer devices of a driver": (
+        "limit.devices",
+        [{"driver": "nic.example.com", "count": "3.5"}],
+        ("spec.limit.devices", f"{LESS}: devices of a driver"),
     ),
     "a model twice": (
         "deserved.models",

@@ -71,6 +71,15 @@ def workloads() -> Sequence[bytes]:
     return [text, *_json(_document("WorkloadMix", workloads=results))]
 
 
+def drivers() -> Sequence[bytes]:
+    results = [
+        {"name": "gpu.example.com", "nodeSelector": "team in (a, b),!spot"},
+        {"name": "nic.example.com", "pools": ["node-a", "rack/switch"]},
+    ]
+    text = b"drivers:\n- name: gpu.example.com\n- {name: b, pools: [c], nodeSelector: d=e}\n"
+    return [text, *_json(_document("ManagedDrivers", drivers=results))]
+
+
 def offerings() -> Sequence[bytes]:
     rules = [
         {"timeSlices": 10, "memoryFactor": 1.5},

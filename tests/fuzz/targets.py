@@ -37,6 +37,7 @@ TARGETS = {
     "configs": Target(configs.check, seeds.configs),
     "node-shapes": Target(documents.shapes, seeds.shapes, bound_s=2.0),
     "usual-workloads": Target(documents.workloads_of, seeds.workloads, bound_s=2.0),
+    "managed-drivers": Target(documents.drivers, seeds.drivers, bound_s=2.0),
     "node-offerings": Target(documents.offerings, seeds.offerings, bound_s=2.0),
     "records": Target(files.record, seeds.records),
     "cdi": Target(files.spec, seeds.specs),

@@ -44,10 +44,8 @@ def settled(
     )
     fit = workload_query.evaluate(view, node)
     assert isinstance(fit, node_result.Fit)
-    picks = workload_query.assignments(view, node, fit)
-    drawing.put(
-        view, drawing.written(view, world.asked, allocator_types.Placement(node.name, picks, ""))
-    )
+    placement = workload_query.placement(view, node, fit)
+    drawing.put(view, drawing.written(view, world.asked, placement))
     price = explain_cost.FewestPods(world.view)
     free = holders.freed_claims(leaving)
     again = dict(world.held)

@@ -162,15 +162,13 @@ def _workload(
     blocked = requested.parse_requests(view, unsettled)
     if isinstance(blocked, allocator_types.Unschedulable):
         raise errors.BadInput(f"pod {pod.key}", f"{blocked.blocker}: {blocked.detail}")
-    mine = ownership.OwnershipResolver().managed_claims(view, pod, unsettled)
-    if isinstance(mine, allocator_types.Unschedulable):
-        raise errors.BadInput(f"pod {pod.key}", mine.detail)
-    if not mine:
+    split = ownership.OwnershipResolver().split_claims(view, pod, unsettled)
+    if isinstance(split, allocator_types.Unschedulable):
+        raise errors.BadInput(f"pod {pod.key}", split.detail)
+    if not split:
         problem = "asks devices that kube-scheduler allocates"
         raise errors.BadInput(f"pod {pod.key}", problem, "devices that the controller gives out")
-    return allocator_types.Workload(
-        pod, mine, tuple(claim for claim in pod_claims if claim.allocation is not None)
-    )
+    return split.workload(pod, tuple(claim for claim in pod_claims if claim.allocation is not None))
 
 
 def _refuse(problems: Sequence[dump.ReadProblem]) -> None:

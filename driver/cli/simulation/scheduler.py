@@ -150,16 +150,16 @@ class SimulatedScheduler:
         open_claims: tuple[claims.Claim, ...],
         settled: tuple[claims.Claim, ...],
     ) -> allocator_types.Workload | allocator_types.Unschedulable | Skipped:
-        mine = self._owners.managed_claims(self.view, pod, open_claims)
-        if isinstance(mine, allocator_types.Unschedulable):
-            return mine
-        if not mine:
+        split = self._owners.split_claims(self.view, pod, open_claims)
+        if isinstance(split, allocator_types.Unschedulable):
+            return split
+        if not split:
             named = ", ".join(claim.name for claim in open_claims)
             wants = allocator_requests.parse_requests(self.view, open_claims)
             no = wants if isinstance(wants, allocator_types.Unschedulable) else None
             why = allocator_messages.unschedulable(no) if no else "not the controller's devices"
             return Skipped(f"kube-scheduler allocates {named}: {why}")
-        return allocator_types.Workload(pod, mine, settled)
+        return split.workload(pod, settled)
 
     def _bind(
         self, workload: allocator_types.Workload, placement: allocator_types.Placement

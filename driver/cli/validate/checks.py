@@ -3,17 +3,19 @@
 Configuration is judged by the admission webhook's own code, and what our kinds say by their models.
 """
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from driver import errors, names
-from driver.api import crd, decode, node_shapes, offerings, workload_mix
+from driver.api import crd, decode, managed_drivers, node_shapes, offerings, workload_mix
 from driver.cli.simulation import dump
 from driver.cli.validate import standard_classes
 from driver.resources import fields, queues, reservations
 from driver.resources.cel import selector
 from driver.resources.dra import device_classes
 from driver.resources.dra import requests as dra_requests
+from driver.scheduling.device_ownership import desired
 from driver.webhook import admission_review
 from driver.webhook.validation import claims as validation_claims
 from driver.webhook.validation import configs, opaque, pods
@@ -106,9 +108,10 @@ class _Judging:
         group, _, number = version.rpartition("/")
         if group == opaque.GROUP:
             return self._of_dra(admission_review.ObjectKind(group, number, kind), obj)
-        read = _document if version == names.CONFIG_VERSION else _CRDS.get((version, kind))
-        if read is not None:
-            return _read_findings(read, obj)
+        if version == names.CONFIG_VERSION:
+            return _read_findings(functools.partial(_document, driver=self._known.driver), obj)
+        if (version, kind) in _CRDS:
+            return _read_findings(_CRDS[version, kind], obj)
         return self._of_workload(obj, kind)
 
     def _of_dra(self, kind: admission_review.ObjectKind, obj: fields.Raw) -> _Findings | None:
@@ -178,7 +181,7 @@ def _reservation(obj: fields.Raw) -> None:
         raise errors.BadInput(path, why)
 
 
-def _document(obj: fields.Raw) -> None:
+def _document(obj: fields.Raw, driver: str) -> None:
     match obj.get("kind"):
         case "NodeOfferings":
             offerings.read(obj, "NodeOfferings")
@@ -186,6 +189,9 @@ def _document(obj: fields.Raw) -> None:
             workload_mix.read(obj, "WorkloadMix")
         case "NodeShapes":
             node_shapes.read(obj, "NodeShapes")
+        case "ManagedDrivers":
+            document = managed_drivers.read(obj, "ManagedDrivers")
+            desired.parse_drivers(document, driver, "ManagedDrivers")
         case kind:
             decode.decode_config(obj, str(kind), from_class=True)
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from driver import clock
-from driver.controller.collectors import fleet, node_shapes
+from driver.controller.collectors import fleet, managed_devices, node_shapes
 from driver.controller.scheduler.metrics import pending, queues
 from driver.resources import reservations
+from driver.resources.dra import taint_rules
 from driver.runtime.metrics.families import Family, Figures, Labels
 from driver.scheduling.reports import model
 
@@ -23,7 +24,8 @@ CACHE_AGE: Final = Family(
     ("cache",),
 )
 FAMILIES: Final = (
-    *(*fleet.FAMILIES, *queues.FAMILIES, *node_shapes.FAMILIES, *pending.FAMILIES, CACHE_AGE),
+    *(*fleet.FAMILIES, *queues.FAMILIES, *node_shapes.FAMILIES, *pending.FAMILIES),
+    *(*managed_devices.FAMILIES, CACHE_AGE),
 )
 """Standbys have no caches, and series of none of these."""
 
@@ -39,6 +41,7 @@ class Sources:
     queues: Callable[[], Figures]
     ages_s: Callable[[], Mapping[str, float]]
     shapes: Callable[[], Sequence[model.Shape]] = tuple
+    rules: Callable[[], Iterable[taint_rules.TaintRule]] = tuple
 
 
 class ControllerCollector:
@@ -64,6 +67,7 @@ class ControllerCollector:
             **ask.queues(),
             **node_shapes.figures(ask.shapes(), self._clock.now()),
             **pending.pending_values(ask.pending(), ask.reservations()),
+            **managed_devices.figures(ask.rules()),
             CACHE_AGE.name: ages,
         }
 

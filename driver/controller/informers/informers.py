@@ -18,8 +18,27 @@ SLICES_STALE_S = 15.0
 slices must be newer than that by what a write may take.
 """
 SLICES = gvr.RESOURCE_SLICES.plural
+_RULES = gvr.DEVICE_TAINT_RULES.plural
+_OWNERSHIP = (gvr.NODES.plural, SLICES, _RULES)
 Reflectors = dict[str, reflector.Reflector[object]]
 """By name."""
+
+
+def allocators_are_stale(reflectors: Reflectors, caches: stores.Stores) -> bool:
+    """Return whether the caches may be too old to say who allocates the devices.
+
+    Slices say it, and rules where the controller has some.
+    """
+    rules = caches.taint_rules.snapshot().values()
+    kinds = (SLICES, _RULES) if any(rule.is_allocator_rule for rule in rules) else (SLICES,)
+    return any(reflectors[kind].age_s() > SLICES_STALE_S for kind in kinds)
+
+
+def rules_may_change(reflectors: Reflectors) -> bool:
+    """Return whether the caches are filled and fresh enough to hand devices over by them."""
+    return all(reflectors[kind].synced.is_set() for kind in _OWNERSHIP) and all(
+        reflectors[kind].age_s() <= SLICES_STALE_S for kind in (SLICES, _RULES)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +74,12 @@ class InformerFactory:
             )
             for kind, target, parse in kinds
         }
-        return reflectors | self._optional(caches, options) | self._refining(caches, options)
+        optional = self._optional(caches, options, prompt)
+        return reflectors | optional | self._refining(caches, options)
 
-    def _optional(self, caches: stores.Stores, options: reflector.Options) -> Reflectors:
+    def _optional(
+        self, caches: stores.Stores, options: reflector.Options, prompt: reflector.Options
+    ) -> Reflectors:
         """Kinds that a server may lack: of another version, or without their CRDs.
 
         Without the right to PodGroups only pods that name one wait. Queues, Reservations and taints
@@ -93,7 +115,8 @@ class InformerFactory:
                 target,  # type: ignore[arg-type]
                 parse,
                 self.time,
-                options,
+                # Rules say who allocates, as slices do.
+                prompt if kind is gvr.DEVICE_TAINT_RULES else options,
             )
             for prefix, kind, versions, target, parse in served
         }

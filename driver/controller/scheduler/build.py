@@ -206,7 +206,9 @@ def _build_base(
     settings: state.SchedulerSettings,
     time: clock.Clock,
 ) -> _Base:
-    view = cluster_state.ClusterState(settings.driver, _node_markers(settings.on_demand))
+    view = cluster_state.ClusterState(
+        settings.driver, _node_markers(settings.on_demand), settings.other_drivers
+    )
     gangs = gang_index.GangIndex()
     updater = snapshot_updater.SnapshotUpdater(caches, view, gangs)
     context = state.SchedulerContext(

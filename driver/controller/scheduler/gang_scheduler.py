@@ -196,17 +196,15 @@ class GangScheduler:
         for member in due.members:
             if self._context.is_writing(member.open_claims):
                 return None
-            mine = self._context.managed_claims(member.pod, member.open_claims)
-            if isinstance(mine, allocator_types.Unschedulable):
+            split = self._context.split_claims(member.pod, member.open_claims)
+            if isinstance(split, allocator_types.Unschedulable):
                 self._context.memory.waiting[item] = None
                 self._reporter.unschedulable(
-                    member.pod, actions.Decide(member.open_claims, member.allocated_claims), mine
+                    member.pod, actions.Decide(member.open_claims, member.allocated_claims), split
                 )
                 return None
-            if mine:
-                workloads.append(
-                    allocator_types.Workload(member.pod, mine, member.allocated_claims)
-                )
+            if split:
+                workloads.append(split.workload(member.pod, member.allocated_claims))
         return pending.PendingWorkload(item, tuple(workloads), gang) if workloads else None
 
     def _report_invalid(self, members: Sequence[gang_turn.Member], error: errors.BadInput) -> None:

@@ -57,15 +57,14 @@ class PodScheduler:
             )
             if wait_s > 0:
                 return wait_s
-            mine = self._context.managed_claims(pod, due.open_claims)
-            if isinstance(mine, allocator_types.Unschedulable):
+            split = self._context.split_claims(pod, due.open_claims)
+            if isinstance(split, allocator_types.Unschedulable):
                 self._context.memory.waiting[item] = None
-                self._reporter.unschedulable(pod, due, mine)
+                self._reporter.unschedulable(pod, due, split)
                 return None
-            if mine:
-                return pending.PendingWorkload(
-                    item, (allocator_types.Workload(pod, mine, due.allocated_claims),)
-                )
+            if split:
+                workload = split.workload(pod, due.allocated_claims)
+                return pending.PendingWorkload(item, (workload,))
             due = actions.pod_action(pod, due.allocated_claims, placed, now, patience)
         self._context.memory.waiting.pop(item, None)
         self._reporter.allocated(pod, pod_claims)

@@ -77,7 +77,14 @@ class ResultHandler:
                 allocations, names.GANG_READY, names.GANG_FAILED
             )
         decision = decisions.Decision(
-            workload.pod, placement.node, allocations, workload, placement
+            workload.pod,
+            placement.node,
+            allocations,
+            workload,
+            placement,
+            scheduler_allocations=allocation_result.build_scheduler_allocations(
+                view, workload, placement
+            ),
         )
         self._context.memory.begin_write(decision)
         view.begin_write(decision)

@@ -26,6 +26,7 @@ class SchedulerSettings:
     """Settings of the scheduler.
 
     While it `is_stale` who allocates what (D2), nothing is placed: a node may have changed hands.
+    `other_drivers` are drivers beside ours whose devices the controller may allocate.
     """
 
     driver: str
@@ -35,6 +36,7 @@ class SchedulerSettings:
     evict_over_share: bool = False
     on_demand: provisioning_settings.ProvisionerSettings | None = None
     backfill: backfill_plan.BackfillRules = field(default_factory=backfill_plan.BackfillRules)
+    other_drivers: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -128,11 +130,11 @@ class SchedulerContext:
         self.updater.apply()
         return self.view
 
-    def managed_claims(
+    def split_claims(
         self, pod: pods.Pod, open_claims: Sequence[claims.Claim]
-    ) -> tuple[claims.Claim, ...] | allocator_types.Unschedulable:
-        """Return the pod's open claims that the controller allocates."""
-        return self.owners.managed_claims(self.refresh_view(), pod, open_claims)
+    ) -> ownership.ClaimSplit | allocator_types.Unschedulable:
+        """Return the pod's open claims by who allocates them."""
+        return self.owners.split_claims(self.refresh_view(), pod, open_claims)
 
     def is_writing(self, open_claims: Iterable[claims.Claim]) -> bool:
         """Return whether another decision for one of the claims is being written."""

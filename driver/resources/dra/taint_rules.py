@@ -4,17 +4,24 @@ kube-scheduler sees slices with the rules laid over them, so our own picture mus
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from driver import names
 from driver.resources import fields
 from driver.resources.dra import slices
+
+_EVICTION = "EvictionInProgress"
+"""Condition that kube-controller-manager sets on every rule, whatever its effect (KEP-5055)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaintRule:
     """A taint for the devices that every given name fits; None fits all of them.
 
-    `selects` is false without a selector: such a rule is for no device at all.
+    `selects` is false without a selector: such a rule is for no device at all. `is_allocator_rule`:
+    the controller made it to be the allocator of the devices. `fence` is the field manager of the
+    term that wrote it last. `observed`: kube-controller-manager has written a condition, as it does
+    for every rule while the feature gate DRADeviceTaintRules is on.
     """
 
     name: str
@@ -23,6 +30,12 @@ class TaintRule:
     driver: str | None = None
     pool: str | None = None
     device: str | None = None
+    uid: str = ""
+    generation: int = 0
+    is_allocator_rule: bool = False
+    fence: str = field(default="", compare=False)
+    observed: bool = field(default=False, compare=False)
+    version: str = field(default="", compare=False)
 
     def may_apply(self, resource_slice: slices.Slice) -> bool:
         """Return whether the rule may apply to a device of the slice."""
@@ -38,6 +51,8 @@ def parse(obj: fields.Raw) -> TaintRule:
     meta = fields.mapping(obj, "metadata")
     spec = fields.mapping(obj, "spec")
     selector = fields.mapping(spec, "deviceSelector", "spec")
+    labels = fields.text_map(meta, "labels", "metadata")
+    status = fields.mapping(obj, "status")
     return TaintRule(
         name=fields.required_text(meta, "name", "metadata"),
         taint=slices.parse_taint(fields.mapping(spec, "taint", "spec"), "spec.taint"),
@@ -45,6 +60,15 @@ def parse(obj: fields.Raw) -> TaintRule:
         driver=fields.text(selector, "driver", "spec.deviceSelector") or None,
         pool=fields.text(selector, "pool", "spec.deviceSelector") or None,
         device=fields.text(selector, "device", "spec.deviceSelector") or None,
+        uid=fields.text(meta, "uid", "metadata"),
+        generation=fields.integer(meta, "generation", "metadata"),
+        is_allocator_rule=labels.get(names.ALLOCATOR_RULE) == "true",
+        fence=fields.text_map(meta, "annotations", "metadata").get(names.FENCE, ""),
+        observed=any(
+            condition.get("type") == _EVICTION
+            for _, condition in fields.objects(status, "conditions", "status")
+        ),
+        version=fields.text(meta, "resourceVersion", "metadata"),
     )
 
 

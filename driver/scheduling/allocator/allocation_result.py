@@ -19,23 +19,61 @@ def build_allocations(
     timestamp: str,
 ) -> Mapping[ids.Key, claims.Allocation]:
     """Return the allocation of each open claim, complete as K-2 lists it."""
-    allocations: dict[ids.Key, claims.Allocation] = {}
-    for index, claim in enumerate(workload.open_claims):
-        assignments = placement.claim_assignments(index)
-        allocations[claim.key] = claims.Allocation(
-            results=tuple(
-                replace(assignment.result, share_id=_share_id(claim, position))
-                if assignment.shared
-                else assignment.result
-                for position, assignment in enumerate(assignments)
-            ),
-            configs=allocated_configs(
-                view, claim, [assignment.request for assignment in assignments]
-            ),
-            selector=allocation_selector(placement.node, assignments),
-            stamped=timestamp,
+    return {
+        claim.key: _allocation(
+            view, claim, placement.node, placement.claim_assignments(index), timestamp
         )
-    return allocations
+        for index, claim in enumerate(workload.open_claims)
+    }
+
+
+def build_scheduler_allocations(
+    view: snapshot.Snapshot,
+    workload: allocator_types.Workload,
+    placement: allocator_types.Placement,
+) -> Mapping[ids.Key, claims.Allocation]:
+    """Return the allocations that kube-scheduler is expected to make for the pod."""
+    first = len(workload.open_claims)
+    return {
+        claim.key: _allocation(
+            view, claim, placement.node, placement.claim_assignments(first + index), timestamp=""
+        )
+        for index, claim in enumerate(workload.scheduler_claims)
+    }
+
+
+def build_decision(
+    view: snapshot.Snapshot,
+    workload: allocator_types.Workload,
+    placement: allocator_types.Placement,
+) -> snapshot.InFlight:
+    """Return a placement as a decision to assume on an overlay."""
+    return snapshot.InFlight(
+        workload.pod,
+        placement.node,
+        build_allocations(view, workload, placement, timestamp=""),
+        scheduler_allocations=build_scheduler_allocations(view, workload, placement),
+    )
+
+
+def _allocation(
+    view: snapshot.Snapshot,
+    claim: claims.Claim,
+    node: ids.NodeName,
+    assignments: Sequence[allocator_types.DeviceAssignment],
+    timestamp: str,
+) -> claims.Allocation:
+    return claims.Allocation(
+        results=tuple(
+            replace(assignment.result, share_id=_share_id(claim, position))
+            if assignment.shared
+            else assignment.result
+            for position, assignment in enumerate(assignments)
+        ),
+        configs=allocated_configs(view, claim, [assignment.request for assignment in assignments]),
+        selector=allocation_selector(node, assignments),
+        stamped=timestamp,
+    )
 
 
 def with_binding_condition(

@@ -124,11 +124,16 @@ def _pool_devices(
 
 @dataclass(frozen=True, slots=True)
 class DeviceFilter:
-    """Checks of devices beyond the API; taints of `ignored_taints` keys do not count."""
+    """Checks of devices beyond the API; taints of `ignored_taints` keys do not count.
+
+    With `ignores_unknown_fields` a device is judged by the fields that are known here: whoever
+    allocates it may know the others.
+    """
 
     ignored_taints: frozenset[str] = frozenset()
     check: DeviceCheck = allow_all
     by_need: ByNeedCheck = never_by_need
+    ignores_unknown_fields: bool = False
 
 
 def find_candidates(
@@ -212,7 +217,8 @@ def rejection(
     subrequest: requests.SubRequest, device: NodeDevice, device_filter: DeviceFilter
 ) -> reasons.Reason | None:
     """Return why a subrequest may not have a device, whatever is left of it; None if it may."""
-    if device.device.unsupported or device.slice.unsupported:
+    unknown = device.device.unsupported or device.slice.unsupported
+    if unknown and not device_filter.ignores_unknown_fields:
         return reasons.Reason.UNSUPPORTED_DEVICE_FIELDS
     keys = _untolerated_taints(subrequest, device.device, device_filter.ignored_taints)
     if keys:

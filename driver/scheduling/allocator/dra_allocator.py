@@ -45,7 +45,7 @@ class Allocator:
         self, view: snapshot.Snapshot, workload: allocator_types.Workload
     ) -> allocator_types.Placement | allocator_types.Unschedulable:
         """Return a node with devices for a pod's open claims."""
-        specs = requests.parse_requests(view, workload.open_claims)
+        specs = requests.parse_workload(view, workload)
         if isinstance(specs, allocator_types.Unschedulable):
             return specs
         policy_chain = self._policies.select(view, specs)
@@ -59,7 +59,7 @@ class Allocator:
         query = node_result.NodeQuery(
             view, self._capacities, workload, specs, allocator_settings, filters
         )
-        is_cacheable = not node_signature.depends_on_uuids(view, workload.open_claims, specs)
+        is_cacheable = not node_signature.depends_on_uuids(view, workload.unallocated_claims, specs)
         results = (
             self._results.get(workload_signature.device_signature(workload), policy_chain)
             if is_cacheable
@@ -85,10 +85,10 @@ class Allocator:
             equals = node_order.tied(best, workload.avoided_nodes, reject)
             best = _preferred(node_order, best, preferences.best_node(equals))
         name, fit = best[0]
-        assignments = node_result.assignments(query, view.nodes[name], fit)
         explanation = _explain_choice(policy_chain, *(fit for _, fit in best[:2]))
         considered = tuple(_scored_node(policy_chain, *fit) for fit in best)
-        return allocator_types.Placement(name, assignments, explanation, fit.steps, considered)
+        placement = node_result.placement(query, view.nodes[name], fit, explanation)
+        return replace(placement, scored_nodes=considered)
 
     def _ranking(
         self,

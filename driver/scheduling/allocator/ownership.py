@@ -1,6 +1,7 @@
 """Ownership of claims: allocated by the controller, by kube-scheduler, or by neither (D2, D23)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
 from weakref import WeakKeyDictionary
 
@@ -15,20 +16,47 @@ from driver.scheduling.snapshot import snapshot
 
 _Matchers = tuple[selector_match.Matcher, ...]
 _PoolMatches = tuple[bool, bool]
-"""Two flags: matching devices are ours to allocate, some are foreign."""
+"""Two flags: matching devices are ours to allocate, some are kube-scheduler's."""
 
 
 class Ownership(Enum):
     """Allocator of a claim."""
 
     OURS = auto()
-    SHARED = auto()  # untainted devices match as well: kube-scheduler goes first
+    SHARED = auto()  # kube-scheduler's devices match as well: it goes first
     FOREIGN = auto()
     MIXED = auto()
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimSplit:
+    """Open claims of a pod by who allocates them now.
+
+    `scheduler` are kube-scheduler's as far as the allocator can judge them: claims with fields that
+    it does not know are left out.
+    """
+
+    controller: tuple[claims.Claim, ...]
+    scheduler: tuple[claims.Claim, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.controller)
+
+    def workload(
+        self, pod: pods.Pod, allocated_claims: tuple[claims.Claim, ...]
+    ) -> allocator_types.Workload:
+        """Return the pod with its claims, as the allocator decides on it."""
+        return allocator_types.Workload(
+            pod, self.controller, allocated_claims, scheduler_claims=self.scheduler
+        )
+
+
 class OwnershipResolver:
-    """Caches until a pool or a class changes: claims of one template have one result."""
+    """Caches until a pool or a class changes: claims of one template have one result.
+
+    Devices of whatever driver are the controller's by the allocator taint, which their slices or a
+    DeviceTaintRule show.
+    """
 
     def __init__(self) -> None:
         self._generation = -1
@@ -41,7 +69,7 @@ class OwnershipResolver:
         """Return the ownership of a claim: by the devices that match, whoever holds them now.
 
         If no device matches, or a selector cannot be evaluated here, the text of the selectors
-        decides: a class that names our driver is ours.
+        decides: a class that names a managed driver is ours.
         """
         if view.generation != self._generation:
             self._generation = view.generation
@@ -53,20 +81,37 @@ class OwnershipResolver:
             self._by_spec[claim.spec] = _combine(kinds)
         return self._by_spec[claim.spec]
 
-    def managed_claims(
+    def split_claims(
         self, view: snapshot.Snapshot, pod: pods.Pod, open_claims: Sequence[claims.Claim]
-    ) -> tuple[claims.Claim, ...] | allocator_types.Unschedulable:
-        """Return the open claims of a pod that the controller allocates now (D2, D23)."""
+    ) -> ClaimSplit | allocator_types.Unschedulable:
+        """Return the open claims of a pod by who allocates them now (D2, D23)."""
         managed: list[claims.Claim] = []
+        others: list[claims.Claim] = []
         for claim in open_claims:
             ownership = self.ownership(view, claim)
             if ownership is Ownership.MIXED:
-                detail = f"claim {claim.key} also asks devices of another driver"
-                return allocator_types.Unschedulable(reasons.Reason.FOREIGN_DEVICES, detail)
+                return self._mixed_claim(view, claim)
             leave = ownership is Ownership.SHARED and not pod.verdict.was_passed_over
             if ownership is not Ownership.FOREIGN and not leave:
                 managed.append(claim)
-        return tuple(managed)
+            elif not requests.unsupported_fields(claim):
+                others.append(claim)
+        return ClaimSplit(tuple(managed), tuple(others))
+
+    def _mixed_claim(
+        self, view: snapshot.Snapshot, claim: claims.Claim
+    ) -> allocator_types.Unschedulable:
+        """Return why nobody can allocate a claim: part of it is kube-scheduler's."""
+        by_allocator: dict[bool, list[str]] = {}
+        for request in claim.spec.requests:
+            foreign = self._request_ownership(view, claim, request) is Ownership.FOREIGN
+            by_allocator.setdefault(foreign, []).append(request.name)
+        text = (
+            f"kube-scheduler allocates the devices of request {', '.join(by_allocator[True])}, "
+            f"the controller those of {', '.join(by_allocator[False])}, and one of them has to "
+            "allocate the whole claim"
+        )
+        return requests.unschedulable_claim(reasons.Reason.FOREIGN_DEVICES, claim, text)
 
     def _request_ownership(
         self, view: snapshot.Snapshot, claim: claims.Claim, request: dra_requests.Request
@@ -86,7 +131,7 @@ class OwnershipResolver:
             return Ownership.OURS if _names_driver(view, subrequest) else Ownership.FOREIGN
         has_managed = has_foreign = False
         for pool in view.pools.values():
-            managed, foreign = self._pool_matches(view.driver, pool, resolved)
+            managed, foreign = self._pool_matches(pool, resolved)
             has_managed, has_foreign = has_managed or managed, has_foreign or foreign
         if has_managed:
             return Ownership.SHARED if has_foreign else Ownership.OURS
@@ -96,13 +141,11 @@ class OwnershipResolver:
             else Ownership.FOREIGN
         )
 
-    def _pool_matches(
-        self, driver: str, pool: pools.Pool, subrequest: requests.SubRequest
-    ) -> _PoolMatches:
+    def _pool_matches(self, pool: pools.Pool, subrequest: requests.SubRequest) -> _PoolMatches:
         matches = self._pools.setdefault(pool, {})
         if subrequest.matchers not in matches:
             managed = [
-                pool.driver == driver and device.is_tainted_for("controller")
+                device.is_tainted_for("controller")
                 for resource_slice in pool.slices
                 for device in resource_slice.devices
                 if subrequest.matches(pool.driver, device) is True
@@ -112,14 +155,19 @@ class OwnershipResolver:
 
 
 def _combine(kinds: Sequence[Ownership]) -> Ownership:
-    if not kinds or all(kind is Ownership.FOREIGN for kind in kinds):
-        return Ownership.FOREIGN
+    """Return the ownership of a claim: kube-scheduler's if it can allocate the whole of it."""
     if Ownership.FOREIGN in kinds:
-        return Ownership.MIXED
+        return Ownership.MIXED if Ownership.OURS in kinds else Ownership.FOREIGN
+    if not kinds:
+        return Ownership.FOREIGN
     return Ownership.SHARED if Ownership.SHARED in kinds else Ownership.OURS
 
 
 def _names_driver(view: snapshot.Snapshot, subrequest: dra_requests.Request) -> bool:
     device_class = view.classes.get(subrequest.device_class)
     texts = (*(device_class.selectors if device_class else ()), *subrequest.selectors)
-    return any(f'"{view.driver}"' in text or f"'{view.driver}'" in text for text in texts)
+    return any(
+        f'"{driver}"' in text or f"'{driver}'" in text
+        for driver in view.managed_drivers
+        for text in texts
+    )

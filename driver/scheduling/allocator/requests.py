@@ -60,20 +60,33 @@ def parse_requests(
     return tuple(specs)
 
 
+def parse_workload(
+    view: snapshot.Snapshot, workload: allocator_types.Workload
+) -> tuple[RequestSpec, ...] | allocator_types.Unschedulable:
+    """Return every request of a workload's unallocated claims, kube-scheduler's last."""
+    return parse_requests(view, workload.unallocated_claims)
+
+
+def unsupported_fields(claim: claims.Claim) -> list[str]:
+    """Return the fields of a claim that the allocator does not know: it cannot judge the claim."""
+    fields_by_request = (
+        f"{subrequest.name}.{key}"
+        for request in claim.spec.requests
+        for subrequest in request.alternatives_or_self
+        for key in subrequest.unsupported
+    )
+    return [*claim.spec.unsupported, *fields_by_request]
+
+
 def _unsupported_claim(claim: claims.Claim) -> allocator_types.Unschedulable | None:
-    spec = claim.spec
-    beyond = [*spec.unsupported]
-    least = 0
-    for request in spec.requests:
-        beyond += [
-            f"{subrequest.name}.{key}"
-            for subrequest in request.alternatives_or_self
-            for key in subrequest.unsupported
-        ]
-        least += min(
+    beyond = unsupported_fields(claim)
+    least = sum(
+        min(
             1 if subrequest.all_devices else subrequest.count
             for subrequest in request.alternatives_or_self
         )
+        for request in claim.spec.requests
+    )
     if beyond:
         return unschedulable_claim(reasons.Reason.NOT_SUPPORTED, claim, f"uses {', '.join(beyond)}")
     if least > claims.MAX_RESULTS:

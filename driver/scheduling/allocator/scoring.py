@@ -14,7 +14,7 @@ from driver import ids
 from driver.resources import quantities
 from driver.resources.core import pods
 from driver.scheduling.allocator import candidates, search
-from driver.scheduling.allocator.capacity import node_capacity, pool_layout
+from driver.scheduling.allocator.capacity import node_capacity, pool_layout, vocabulary
 from driver.scheduling.allocator.policies import base, gpu_links, ranking
 from driver.scheduling.snapshot import snapshot
 
@@ -58,7 +58,7 @@ def scoring_context(
     first: dict[snapshot.PoolKey, int] = {}
     gpus = 0
     for share in view.reachable_pools(node):
-        if share.pool.driver == view.driver:
+        if vocabulary.is_gpu_pool(view, share.pool):
             first[share.pool.driver, share.pool.name] = gpus
             gpus += len(pool_layout.get_layout(share.pool).idle_gpus)
     return ScoringContext(node, capacity, pod, first)

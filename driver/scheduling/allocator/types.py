@@ -17,8 +17,9 @@ class Workload:
     """A pod with its claims: the unit of decision (D4).
 
     `open_claims` are to be allocated, `allocated_claims` are allocated already and so limit the
-    nodes. `avoided_nodes` are left out, with their messages. `is_bound`: the pod is on its node
-    already, so that kube-scheduler's filters do not count any more.
+    nodes. `scheduler_claims` are kube-scheduler's to allocate on the node that is chosen here: it
+    has to have devices for them too. `avoided_nodes` are left out, with their messages. `is_bound`:
+    the pod is on its node already, so that kube-scheduler's filters do not count any more.
     """
 
     pod: pods.Pod
@@ -26,14 +27,20 @@ class Workload:
     allocated_claims: tuple[claims.Claim, ...] = ()
     avoided_nodes: Mapping[ids.NodeName, str] = field(default_factory=dict)
     is_bound: bool = False
+    scheduler_claims: tuple[claims.Claim, ...] = ()
+
+    @property
+    def unallocated_claims(self) -> tuple[claims.Claim, ...]:
+        """Claims without devices, the controller's first; `claim_index` counts them."""
+        return (*self.open_claims, *self.scheduler_claims)
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceAssignment:
     """One device for one request, as `result` will record it (without a share's id).
 
-    `claim_index` is the claim among the open ones of the workload. `reach` is where the device can
-    be used; `pins_node` means that its user has to stay on the node.
+    `claim_index` is the claim among the unallocated ones of the workload. `reach` is where the
+    device can be used; `pins_node` means that its user has to stay on the node.
     """
 
     claim_index: int
@@ -68,7 +75,8 @@ class ScoredNode:
 class Placement:
     """Node and devices of a workload. `explanation` is for people.
 
-    `scored_nodes` are the best nodes, the chosen one first.
+    `scored_nodes` are the best nodes, the chosen one first. `scheduler_assignments` are devices
+    that kube-scheduler may choose for its own claims on the node; its choice may differ.
     """
 
     node: ids.NodeName
@@ -76,11 +84,14 @@ class Placement:
     explanation: str
     steps: int = 0
     scored_nodes: tuple[ScoredNode, ...] = ()
+    scheduler_assignments: tuple[DeviceAssignment, ...] = ()
 
     def claim_assignments(self, claim_index: int) -> tuple[DeviceAssignment, ...]:
         """Return the assignments of one claim, in the order of its requests."""
         return tuple(
-            assignment for assignment in self.assignments if assignment.claim_index == claim_index
+            assignment
+            for assignment in (*self.assignments, *self.scheduler_assignments)
+            if assignment.claim_index == claim_index
         )
 
 

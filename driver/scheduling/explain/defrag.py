@@ -170,8 +170,7 @@ def _ranked_plans(
             search, node, node_candidates, candidates.cost_limit
         ):
             without = without_pods.WithoutPods(world.view, victim_set.victims)
-            picks = search.query.assignments(without, node, victim_set.fit)
-            placement = allocator_types.Placement(name, picks, "")
+            placement = search.query.placement(without, node, victim_set.fit)
             search.budget.spend(step_budget.NODE_STEPS * len(world.view.nodes))
             plan = Plan(placement, relocate(world, workload, placement, victim_set.victims))
             yield _RankedPlan(plan, (len(plan.pending_moves), victim_set.cost))
@@ -187,8 +186,7 @@ def relocate(
 ) -> tuple[Move, ...]:
     """Return the placements of evicted pods after the workload's, largest first, one by one."""
     view = overlay.DecisionOverlay(without_pods.WithoutPods(world.view, leaving))
-    allocations = allocation_result.build_allocations(view, workload, placement, timestamp="")
-    view.apply(snapshot.InFlight(workload.pod, placement.node, allocations))
+    view.apply(allocation_result.build_decision(view, workload, placement))
     price = cost.FewestPods(world.view)
     relocation = _Relocation(world, view, holders.freed_claims(leaving))
     order = sorted(leaving, key=lambda holder: (-price.cost([holder])[1], holder.key))
@@ -224,12 +222,11 @@ class _Relocation:
         allocator = self._allocator if again.open_claims else self._any_node
         answer = allocator.decide(self._view, again)
         if isinstance(answer, allocator_types.Placement):
-            allocations = allocation_result.build_allocations(
-                self._view, again, answer, timestamp=""
-            )
-            self._view.apply(snapshot.InFlight(pod, answer.node, allocations))
+            decision = allocation_result.build_decision(self._view, again, answer)
+            self._view.apply(decision)
             for claim in again.open_claims:
-                self._allocated[claim.key] = replace(claim, allocation=allocations[claim.key])
+                allocation = decision.allocations[claim.key]
+                self._allocated[claim.key] = replace(claim, allocation=allocation)
         return answer
 
     def _claim(self, key: ids.Key) -> claims.Claim | None:

@@ -49,11 +49,11 @@ class WorkloadQuery:
         """Return the result of a node of a snapshot."""
         return node_result.evaluate(self._node_query(view), node)
 
-    def assignments(
-        self, view: snapshot.Snapshot, node: nodes.Node, fit: node_result.Fit
-    ) -> tuple[allocator_types.DeviceAssignment, ...]:
-        """Return the devices of a feasible node."""
-        return node_result.assignments(self._node_query(view), node, fit)
+    def placement(
+        self, view: snapshot.Snapshot, node: nodes.Node, fit: node_result.Fit, explanation: str = ""
+    ) -> allocator_types.Placement:
+        """Return the placement on a feasible node."""
+        return node_result.placement(self._node_query(view), node, fit, explanation)
 
     def _node_query(self, view: snapshot.Snapshot) -> node_result.NodeQuery:
         capacities = node_capacity.NodeCapacityCache()
@@ -69,7 +69,7 @@ def workload_query(
     allocator_settings: settings.Settings,
 ) -> WorkloadQuery | None:
     """Return the query of a workload; None if it can be placed nowhere."""
-    requests = allocator_requests.parse_requests(view, workload.open_claims)
+    requests = allocator_requests.parse_workload(view, workload)
     if isinstance(requests, allocator_types.Unschedulable):
         return None
     return WorkloadQuery(

@@ -251,7 +251,7 @@ class _NodeEquivalence:
         self._capacities.refresh(search.view)
         query = search.query
         self._is_distinct = node_signature.depends_on_uuids(
-            search.view, query.workload.open_claims, query.requests
+            search.view, query.workload.unallocated_claims, query.requests
         )
         # Filters across nodes have a different result on each node.
         self._is_distinct = self._is_distinct or domain_filters.is_relevant(

@@ -44,7 +44,8 @@ class DecisionOverlay(snapshot_overlay.SnapshotOverlay):
         self._node_usage.begin_write(decision.pod, decision.node)
         concerned = [
             device
-            for key, allocation in decision.allocations.items()
+            for allocations in (decision.allocations, decision.scheduler_allocations)
+            for key, allocation in allocations.items()
             for device in self._allocated.begin_write(key, allocation)
         ]
         self._record_change(decision.node, concerned)
@@ -57,7 +58,10 @@ class DecisionOverlay(snapshot_overlay.SnapshotOverlay):
             self._node_usage.end_write(decision.pod)
             self._node_usage.set_pod(decision.pod.key, None)
             released = [
-                device for key in decision.allocations for device in self._allocated.end_write(key)
+                device
+                for allocations in (decision.allocations, decision.scheduler_allocations)
+                for key in allocations
+                for device in self._allocated.end_write(key)
             ]
             self._record_change(decision.node, released)
 

@@ -139,9 +139,7 @@ class TentativeState:
     def blocker(self) -> allocator_types.Unschedulable | None:
         """Return what makes a member unschedulable on every node; None if nothing does."""
         for members in self.groups(range(len(self._gang))):
-            requests = allocator_requests.parse_requests(
-                self._view, self._gang[members[0]].open_claims
-            )
+            requests = allocator_requests.parse_workload(self._view, self._gang[members[0]])
             if isinstance(requests, allocator_types.Unschedulable):
                 return requests
         return None
@@ -189,15 +187,13 @@ class TentativeState:
         fit = self._node_result(index, query, node)
         if not isinstance(fit, node_result.Fit):
             return False
-        picks = node_result.assignments(query, node, fit)
-        placement = allocator_types.Placement(name, picks, explanation, fit.steps)
-        allocations = allocation_result.build_allocations(
-            self._view, member, placement, timestamp=""
-        )
-        self._view.apply(snapshot.InFlight(member.pod, name, allocations))
+        placement = node_result.placement(query, node, fit, explanation)
+        decision = allocation_result.build_decision(self._view, member, placement)
+        self._view.apply(decision)
         for claim in member.open_claims:
             if claim.key in self._shared:
-                self._allocated[claim.key] = replace(claim, allocation=allocations[claim.key])
+                allocation = decision.allocations[claim.key]
+                self._allocated[claim.key] = replace(claim, allocation=allocation)
         self._placements.append((index, gang_types.MemberPlacement(member, placement)))
         return True
 
@@ -235,7 +231,7 @@ class TentativeState:
         key = member.pod.key
         query = self._queries.get(key)
         if query is None or query.workload is not member:
-            requests = allocator_requests.parse_requests(self._view, member.open_claims)
+            requests = allocator_requests.parse_workload(self._view, member)
             # `blocker` was checked before, so the open claims can be parsed.
             parsed = () if isinstance(requests, allocator_types.Unschedulable) else requests
             workload_filters = self._settings.rules.for_workload(self._view, member)
@@ -283,7 +279,7 @@ class TentativeState:
         if key not in self._uuid_dependent:
             workload = query.workload
             self._uuid_dependent[key] = node_signature.depends_on_uuids(
-                self._view, workload.open_claims, query.requests
+                self._view, workload.unallocated_claims, query.requests
             )
         return self._uuid_dependent[key]
 
@@ -304,13 +300,8 @@ class TentativeState:
                 rejection = result
                 break
             standing = standing if count else result.rank_key
-            placement = allocator_types.Placement(
-                node.name, node_result.assignments(query, node, result), ""
-            )
-            allocations = allocation_result.build_allocations(
-                self._view, member, placement, timestamp=""
-            )
-            self._view.apply(snapshot.InFlight(member.pod, node.name, allocations))
+            placement = node_result.placement(query, node, result)
+            self._view.apply(allocation_result.build_decision(self._view, member, placement))
             count += 1
         self._view.undo(count)
         return NodeFill(count, rejection, standing)

@@ -159,9 +159,11 @@ class _Search:
         if best.victims is None:
             return None
         without = without_pods.WithoutPods(view, best.victims.victims)
-        picks = query.assignments(without, view.nodes[best.victims.node], best.victims.fit)
-        placement = allocator_types.Placement(
-            best.victims.node, picks, "once those in its way have ended"
+        placement = query.placement(
+            without,
+            view.nodes[best.victims.node],
+            best.victims.fit,
+            "once those in its way have ended",
         )
         member = gang_types.MemberPlacement(query.workload, placement)
         return PlannedStart(

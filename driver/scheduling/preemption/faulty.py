@@ -1,8 +1,8 @@
 """Workloads on failed GPUs, and those to run elsewhere. Pure.
 
-A GPU has failed if its devices have a taint of a reset-, node- or hardware-class fault, but not if
-that is informational (effect None), a quarantine of a working GPU, or a call that hangs. On a node
-that is about to be removed all of them fail at once.
+A GPU has failed if its devices have a taint that its driver puts on failed ones, but not if that is
+informational (effect None), a quarantine of a working GPU, or a call that hangs. On a node that is
+about to be removed all of them fail at once.
 """
 
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from driver import ids, names, reasons
 from driver.resources.dra import claims, slices
+from driver.scheduling.allocator.capacity import vocabulary
 from driver.scheduling.explain import holders
 from driver.scheduling.preemption import victims
 from driver.scheduling.snapshot import snapshot
 
-FAULTS = frozenset({names.TAINT_LOST, names.TAINT_XID, names.TAINT_RECOVERY, names.TAINT_ECC})
 REPLACE, KEEP = "replace", "keep"
 
 
@@ -49,25 +49,26 @@ def faulty_devices(view: snapshot.Snapshot, node: ids.NodeName) -> Iterator[Faul
     goes = f"{node} is about to be removed (taint {leaving})"
     for share in view.reachable_pools(node):
         pool = share.pool
-        if pool.driver != view.driver:
+        if pool.driver not in view.managed_drivers:
             continue
+        fault_taints = vocabulary.vocabulary(pool).fault_taints
         for name in sorted(view.used_devices(pool)):
             device, published = (
                 claims.DeviceId(pool.driver, pool.name, name),
                 pool.devices.get(name),
             )
-            description = _fault_description(published) if published is not None else ""
+            description = _fault_description(published, fault_taints) if published else ""
             if leaving:
                 yield Fault(device, goes, is_interrupted=True)
             elif description:
                 yield Fault(device, f"{name} on {node} failed ({description})")
 
 
-def _fault_description(device: slices.Device) -> str:
+def _fault_description(device: slices.Device, fault_taints: tuple[str, ...]) -> str:
     wrong = (
         f"{taint.key.rpartition('/')[2]} {taint.value}"
         for taint in device.taints
-        if taint.key in FAULTS and taint.effect != "None" and not _may_pass(taint)
+        if taint.key.startswith(fault_taints) and taint.effect != "None" and not _may_pass(taint)
     )
     return ", ".join(wrong)
 

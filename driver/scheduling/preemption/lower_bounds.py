@@ -149,7 +149,8 @@ class NodeCostsCache:
         if self._capacities.refresh(view) or len(self._costs) > _MAX_SITES:
             self._costs.clear()
             self._by_node.clear()
-        apart = node_signature.depends_on_uuids(view, query.workload.open_claims, query.requests)
+        claims = query.workload.unallocated_claims
+        apart = node_signature.depends_on_uuids(view, claims, query.requests)
         self._shape = None if apart else workload_signature.device_signature(query.workload)
 
     def get(

@@ -213,11 +213,11 @@ class Search:
         self, victim_set: victim_search.VictimSet, *, least: bool
     ) -> preemption_types.Plan:
         without = without_pods.WithoutPods(self._snapshot, victim_set.victims)
-        picks = self._query.assignments(
-            without, self._snapshot.nodes[victim_set.node], victim_set.fit
-        )
-        placement = allocator_types.Placement(
-            victim_set.node, picks, "once those in its way are gone"
+        placement = self._query.placement(
+            without,
+            self._snapshot.nodes[victim_set.node],
+            victim_set.fit,
+            "once those in its way are gone",
         )
         leaving = tuple(self._eligibility.victims(victim_set.victims))
         return preemption_types.Plan(

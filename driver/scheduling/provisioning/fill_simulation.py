@@ -151,11 +151,8 @@ class FillSimulation:
             self.result.limited[node_demand.key] = rejection
             return False
         for member in members:
-            allocations = allocation_result.build_allocations(
-                self._view, member.workload, member.placement, timestamp=""
-            )
             self._view.apply(
-                snapshot.InFlight(member.workload.pod, member.placement.node, allocations)
+                allocation_result.build_decision(self._view, member.workload, member.placement)
             )
         self.result.placements[node_demand.key] = members
         self.result.gpus += taken.gpus

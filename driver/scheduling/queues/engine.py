@@ -181,8 +181,9 @@ class QueueEngine:
         for name in self.tree.path(queue_name):
             used = self._usage.usage(name)
             for bound in quota.bounds(quota.effective_limit(self.tree.accepted[name])):
-                if bound.product and quota.bounded_amount(used, bound) >= bound.limit:
-                    names.add(bound.product)
+                is_full = quota.bounded_amount(used, bound) >= bound.limit
+                if bound.field == "models" and is_full:
+                    names.add(bound.kind)
         return frozenset(names)
 
     def schedule_order(

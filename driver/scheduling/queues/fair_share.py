@@ -81,7 +81,7 @@ def usable_shares(
 
 
 class _Need(NamedTuple):
-    """Amounts that are no whole numbers, by resource and product."""
+    """Amounts that are no whole numbers, by resource and kind (`quota.Bound`)."""
 
     amounts: Mapping[tuple[str, str], Fraction]
 
@@ -95,7 +95,11 @@ class _Need(NamedTuple):
             ("memory", ""): Fraction(amounts.memory),
             ("compute", ""): Fraction(amounts.compute),
         }
-        return cls({**plain, **models})
+        devices = {
+            ("devices", name): Fraction(thousandths)
+            for name, thousandths in amounts.devices.items()
+        }
+        return cls({**plain, **models, **devices})
 
     def add(self, others: Iterable["_Need"]) -> "_Need":
         total = dict(self.amounts)
@@ -115,7 +119,7 @@ class _Need(NamedTuple):
         """Return the part of it that a limit allows."""
         part = ONE
         for bound in quota.bounds(limit):
-            need = self.amounts.get((bound.field, bound.product), ZERO)
+            need = self.amounts.get((bound.field, bound.kind), ZERO)
             if need > bound.limit:
                 part = min(part, bound.limit / need)
         return part

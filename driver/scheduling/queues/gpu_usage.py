@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from driver.resources.dra import claims
-from driver.scheduling.allocator.capacity import pool_layout
+from driver.scheduling.allocator.capacity import pool_layout, vocabulary
 from driver.scheduling.allocator.policies import base
 from driver.scheduling.queues import resources
 from driver.scheduling.snapshot import snapshot
@@ -17,7 +17,7 @@ def capacity(view: snapshot.Snapshot) -> int:
     return sum(
         len(pool_layout.get_layout(pool).idle_gpus) * FULL
         for pool in view.pools.values()
-        if pool.driver == view.driver
+        if vocabulary.is_gpu_pool(view, pool)
     )
 
 
@@ -26,7 +26,7 @@ def allocated(view: snapshot.Snapshot) -> int:
     return sum(
         _result_usage(view, holder.result)
         for pool in view.pools.values()
-        if pool.driver == view.driver
+        if vocabulary.is_gpu_pool(view, pool)
         for name in view.used_devices(pool)
         for holder in view.holders(claims.DeviceId(pool.driver, pool.name, name))
     )

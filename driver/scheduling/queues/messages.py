@@ -79,6 +79,9 @@ def unit(bound: quota.Bound, count: int) -> str:
             return "of GPU memory"
         case "compute":
             return "of GPU compute"
+        case "devices":
+            noun = "device" if count == resources.FULL else "devices"
+            return f"{noun} of {bound.kind}"
         case _:
             noun = "GPU" if count == resources.FULL else "GPUs"
-            return f"{noun} ({bound.product})" if bound.product else noun
+            return f"{noun} ({bound.kind})" if bound.kind else noun

@@ -4,7 +4,8 @@ Unnamed resources are not bounded. A named amount counts as its part of the flee
 smallest part, which a queue reaches first.
 """
 
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -15,10 +16,13 @@ NamedAmounts = queues.Amounts
 
 
 class Bound(NamedTuple):
-    """A bound on one resource: its field under `spec.limit`, the product for GPUs of a model."""
+    """A bound on one resource: its field under `spec.limit`.
+
+    `kind` is the product for GPUs of a model, and the driver for other devices.
+    """
 
     field: str
-    product: str
+    kind: str
     limit: int
 
 
@@ -33,6 +37,8 @@ def bounds(named: NamedAmounts) -> Iterator[Bound]:
             yield Bound(field, "", most)
     for product, most in sorted(named.models.items()):
         yield Bound("models", product, most)
+    for driver, most in sorted(named.devices.items()):
+        yield Bound("devices", driver, most)
 
 
 def bounded_amount(amounts: resources.Amounts, bound: Bound) -> int:
@@ -44,8 +50,10 @@ def bounded_amount(amounts: resources.Amounts, bound: Bound) -> int:
             return amounts.memory
         case "compute":
             return amounts.compute
+        case "devices":
+            return amounts.devices.get(bound.kind, 0)
         case _:
-            return amounts.models.get(bound.product, 0)
+            return amounts.models.get(bound.kind, 0)
 
 
 def effective_limit(queue: queues.Queue) -> NamedAmounts:
@@ -56,15 +64,22 @@ def effective_limit(queue: queues.Queue) -> NamedAmounts:
 
 
 def _minimum(amounts: NamedAmounts, other: NamedAmounts) -> NamedAmounts:
-    models = dict(amounts.models)
-    for product, most in other.models.items():
-        models[product] = min(most, models.get(product, most))
     return NamedAmounts(
         _min_optional(amounts.gpus, other.gpus),
         _min_optional(amounts.memory, other.memory),
         _min_optional(amounts.compute, other.compute),
-        models,
+        _merge(amounts.models, other.models, min),
+        _merge(amounts.devices, other.devices, min),
     )
+
+
+def _merge(
+    mapping: Mapping[str, int], other: Mapping[str, int], choose: Callable[[int, int], int]
+) -> Mapping[str, int]:
+    merged = dict(mapping)
+    for kind, most in other.items():
+        merged[kind] = choose(most, merged[kind]) if kind in merged else most
+    return merged
 
 
 def _min_optional(first: int | None, second: int | None) -> int | None:
@@ -74,14 +89,15 @@ def _min_optional(first: int | None, second: int | None) -> int | None:
 def sum_amounts(amounts: Iterable[NamedAmounts]) -> NamedAmounts:
     """Return the sum; what none of them names is not named."""
     gpus = memory = compute = None
-    models: dict[str, int] = {}
+    models: Mapping[str, int] = {}
+    devices: Mapping[str, int] = {}
     for named in amounts:
         gpus = _add_optional(gpus, named.gpus)
         memory = _add_optional(memory, named.memory)
         compute = _add_optional(compute, named.compute)
-        for product, most in named.models.items():
-            models[product] = models.get(product, 0) + most
-    return NamedAmounts(gpus, memory, compute, models)
+        models = _merge(models, named.models, operator.add)
+        devices = _merge(devices, named.devices, operator.add)
+    return NamedAmounts(gpus, memory, compute, models, devices)
 
 
 def _add_optional(first: int | None, second: int | None) -> int | None:
@@ -90,14 +106,12 @@ def _add_optional(first: int | None, second: int | None) -> int | None:
 
 def maximum(own: NamedAmounts, children: NamedAmounts) -> NamedAmounts:
     """Return the maximum of each resource."""
-    models = dict(own.models)
-    for product, most in children.models.items():
-        models[product] = max(most, models.get(product, 0))
     return NamedAmounts(
         _max_optional(own.gpus, children.gpus),
         _max_optional(own.memory, children.memory),
         _max_optional(own.compute, children.compute),
-        models,
+        _merge(own.models, children.models, max),
+        _merge(own.devices, children.devices, max),
     )
 
 

@@ -5,7 +5,7 @@ GPU.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple, Self
 
@@ -15,7 +15,7 @@ from driver.resources.dra import attributes, capacities, claims, pools, slices
 from driver.resources.dra import requests as dra_requests
 from driver.scheduling.allocator import requests as wants
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.allocator.capacity import node_capacity, pool_layout
+from driver.scheduling.allocator.capacity import node_capacity, pool_layout, vocabulary
 from driver.scheduling.allocator.policies import base
 from driver.scheduling.snapshot import snapshot
 
@@ -28,13 +28,14 @@ _PERCENT = 100
 class Amounts:
     """`gpus` in thousandths of one, `memory` in bytes, `compute` in percent of one GPU.
 
-    `models` are thousandths of GPUs by `productName`.
+    `models` are thousandths of GPUs by `productName`, `devices` those of other devices by driver.
     """
 
     gpus: int = 0
     memory: int = 0
     compute: int = 0
     models: Mapping[str, int] = field(default_factory=dict)
+    devices: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: Self) -> "Amounts":
         return Amounts(
@@ -42,6 +43,7 @@ class Amounts:
             self.memory + other.memory,
             self.compute + other.compute,
             _merge(self.models, other.models, 1),
+            _merge(self.devices, other.devices, 1),
         )
 
     def __sub__(self, other: Self) -> "Amounts":
@@ -50,24 +52,36 @@ class Amounts:
             self.memory - other.memory,
             self.compute - other.compute,
             _merge(self.models, other.models, -1),
+            _merge(self.devices, other.devices, -1),
         )
 
     def __bool__(self) -> bool:
         return self != ZERO
 
     def __hash__(self) -> int:
-        return hash((self.gpus, self.memory, self.compute, frozenset(self.models.items())))
+        by_kind = frozenset(self.models.items()), frozenset(self.devices.items())
+        return hash((self.gpus, self.memory, self.compute, by_kind))
 
     def times(self, count: int) -> "Amounts":
         """Return a multiple."""
-        models = {name: count * amount for name, amount in self.models.items() if count}
-        return Amounts(count * self.gpus, count * self.memory, count * self.compute, models)
+        models, devices = (
+            {name: count * amount for name, amount in by_kind.items() if count}
+            for by_kind in (self.models, self.devices)
+        )
+        return Amounts(
+            count * self.gpus, count * self.memory, count * self.compute, models, devices
+        )
 
     def fits(self, other: Self) -> bool:
         """Return whether no amount exceeds the other's."""
         if self.gpus > other.gpus or self.memory > other.memory or self.compute > other.compute:
             return False
-        return all(amount <= other.models.get(name, 0) for name, amount in self.models.items())
+        pairs = ((self.models, other.models), (self.devices, other.devices))
+        return all(
+            amount <= most.get(name, 0)
+            for by_kind, most in pairs
+            for name, amount in by_kind.items()
+        )
 
     def dominant(self, capacity: "Amounts") -> Fraction:
         """Return the largest part of the capacity's GPUs, memory or compute, exactly.
@@ -124,15 +138,21 @@ def result_amounts(view: snapshot.Snapshot, result: claims.Result) -> Amounts:
     """Return the usage of one allocated device."""
     driver, name, device = result.device
     pool = view.pools.get((driver, name))
-    if pool is None or driver != view.driver:
+    if pool is None or driver not in view.managed_drivers:
         return ZERO
     layout = pool_layout.get_layout(pool)
     face = layout.faces.get(device)
-    return (
-        ZERO
-        if face is None
-        else face_amounts(face, layout.idle_gpus[face.gpu].model, result.consumed)
-    )
+    if face is None:
+        return ZERO
+    amounts = face_amounts(face, layout.idle_gpus[face.gpu].model, result.consumed)
+    return _managed_amounts(view, driver, amounts)
+
+
+def _managed_amounts(view: snapshot.Snapshot, driver: str, amounts: Amounts) -> Amounts:
+    """Return the usage of a device; of one that is no GPU as devices of its driver."""
+    if vocabulary.is_gpu_driver(view, driver):
+        return amounts
+    return Amounts(devices={driver: amounts.gpus})
 
 
 def face_amounts(
@@ -168,9 +188,11 @@ def _percent(thousandths: int) -> int:
 
 
 def capacity(view: snapshot.Snapshot) -> Amounts:
-    """Return all that our driver publishes, whatever its state."""
+    """Return all that managed drivers publish, whatever its state."""
     return sum_amounts(
-        pool.cached(_pool_capacity) for pool in view.pools.values() if pool.driver == view.driver
+        _managed_amounts(view, pool.driver, pool.cached(_pool_capacity))
+        for pool in view.pools.values()
+        if pool.driver in view.managed_drivers
     )
 
 
@@ -204,7 +226,7 @@ def products(view: snapshot.Snapshot, node: ids.NodeName) -> frozenset[str]:
     return frozenset(
         gpu.model.product
         for share in view.reachable_pools(node)
-        if share.pool.driver == view.driver
+        if vocabulary.is_gpu_pool(view, share.pool)
         for gpu in pool_layout.get_layout(share.pool).idle_gpus
     )
 
@@ -218,7 +240,7 @@ def requested_amounts(view: snapshot.Snapshot, all_claims: Iterable[claims.Claim
     """
     kinds: dict[_DeviceKind, pool_layout.Face] = {}
     for pool in view.pools.values():
-        if pool.driver == view.driver:
+        if pool.driver in view.managed_drivers:
             kinds |= pool.cached(_device_kinds)
     return sum_amounts(
         _minimum_request(view, claim, request, kinds)
@@ -230,6 +252,7 @@ def requested_amounts(view: snapshot.Snapshot, all_claims: Iterable[claims.Claim
 class _DeviceKind(NamedTuple):
     """Devices that differ by where they are alone."""
 
+    driver: str
     mode: str
     profile: str
     memory: int
@@ -241,14 +264,15 @@ _DeviceKinds = Mapping[_DeviceKind, pool_layout.Face]
 
 
 def _device_kinds(pool: pools.Pool) -> _DeviceKinds:
-    layout = pool_layout.get_layout(pool)
+    layout, profile_name = pool_layout.get_layout(pool), vocabulary.vocabulary(pool).profile
     kinds: dict[_DeviceKind, pool_layout.Face] = {}
     for face in layout.faces.values():
         profile = attributes.find_attribute(
-            face.device.attributes, pool.driver, f"{pool.driver}/{names.ATTR_PROFILE}"
+            face.device.attributes, pool.driver, f"{pool.driver}/{profile_name}"
         )
         model = layout.idle_gpus[face.gpu].model
-        kinds.setdefault(_DeviceKind(face.mode, str(profile or ""), face.memory, model), face)
+        kind = _DeviceKind(pool.driver, face.mode, str(profile or ""), face.memory, model)
+        kinds.setdefault(kind, face)
     return kinds
 
 
@@ -278,16 +302,18 @@ def _minimum_subrequest(
     if isinstance(resolved, allocator_types.Unschedulable):
         return None
     fitting = [
-        face_amounts(face, kind.model, taken)
+        _managed_amounts(view, kind.driver, face_amounts(face, kind.model, taken))
         for kind, face in kinds.items()
-        if resolved.matches(view.driver, face.device) is True
+        if resolved.matches(kind.driver, face.device) is True
         and (taken := _consumption(face.device, subrequest)) is not None
     ]
     least = min(fitting, key=_amounts_key, default=None)
     if least is None:
         return None
     if len({frozenset(amounts.models) for amounts in fitting}) > 1:
-        least = Amounts(least.gpus, least.memory, least.compute)
+        least = replace(least, models={})
+    if len({frozenset(amounts.devices) for amounts in fitting}) > 1:
+        least = replace(least, devices={})
     return least.times(1 if subrequest.all_devices else subrequest.count)
 
 

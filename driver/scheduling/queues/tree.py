@@ -210,9 +210,9 @@ def _settle_deserved(
 def _limit_fault(
     parent: queues.Queue, child: queues.Queue, more: queues.Amounts
 ) -> QueueFault | None:
-    requested = {(bound.field, bound.product): bound.limit for bound in quota.bounds(more)}
+    requested = {(bound.field, bound.kind): bound.limit for bound in quota.bounds(more)}
     for bound in quota.bounds(quota.effective_limit(parent)):
-        amount = requested.get((bound.field, bound.product), 0)
+        amount = requested.get((bound.field, bound.kind), 0)
         if amount > bound.limit:
             return QueueFault(
                 f"spec.deserved.{bound.field}",

@@ -322,12 +322,16 @@ class Pod(Document):
 
 
 class Amounts(Document):
-    """Amounts of a queue. GPUs as text ("12.5"), "" if not named; `models` GPUs by product."""
+    """Amounts of a queue. GPUs as text ("12.5"), "" if not named.
+
+    `models` are GPUs by product, `devices` other devices by driver.
+    """
 
     gpus: str = ""
     memory: str = ""
     compute: str = ""
     models: dict[str, str] = pydantic.Field(default_factory=dict)
+    devices: dict[str, str] = pydantic.Field(default_factory=dict)
 
 
 class Queue(Document):

@@ -1,9 +1,10 @@
 """Allocated devices by claim, and the counters that they leave. Pure.
 
-An allocation that is being written replaces the cached one of its claim.
+An allocation that is being written replaces the cached one of its claim. One that kube-scheduler is
+expected to make counts until it is made, as long as the pod's own allocation stands.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from driver import ids
@@ -19,6 +20,8 @@ class AllocatedDevices:
     def __init__(self) -> None:
         self._cached: dict[ids.Key, claims.Allocation] = {}
         self._in_flight: dict[ids.Key, claims.Allocation] = {}
+        self._expected: dict[ids.Key, claims.Allocation] = {}
+        self._dependents: dict[ids.Key, tuple[ids.Key, ...]] = {}
         self._holders: dict[claims.DeviceId, tuple[snapshot.Holder, ...]] = {}
         self._by_pool: dict[snapshot.PoolKey, set[str]] = {}
 
@@ -36,33 +39,64 @@ class AllocatedDevices:
         """Set the cached allocation of a claim."""
         if allocation == self._cached.get(key):
             return ()
-        previous = self.allocation(key)
+        previous = self._counted(key)
         if allocation is None:
             self._cached.pop(key, None)
         else:
             self._cached[key] = allocation
-        return self._update_holders(key, previous)
+            self._expected.pop(key, None)
+        changed, dropped = self._update_holders(key, previous), self._drop_dependents(key)
+        return [*changed, *dropped] if dropped else changed
 
     def begin_write(self, key: ids.Key, allocation: claims.Allocation) -> Sequence[claims.DeviceId]:
         """Count an allocation that is being written."""
-        previous = self.allocation(key)
+        previous = self._counted(key)
         self._in_flight[key] = allocation
         return self._update_holders(key, previous)
 
     def end_write(self, key: ids.Key) -> Sequence[claims.DeviceId]:
         """Count the cached allocation again: the write ended."""
-        previous = self.allocation(key)
+        previous = self._counted(key)
         self._in_flight.pop(key, None)
-        return self._update_holders(key, previous)
+        changed, dropped = self._update_holders(key, previous), self._drop_dependents(key)
+        return [*changed, *dropped] if dropped else changed
+
+    def expect(
+        self, allocations: Mapping[ids.Key, claims.Allocation], claim: ids.Key
+    ) -> Sequence[claims.DeviceId]:
+        """Count allocations that kube-scheduler will make, while `claim` is allocated."""
+        devices: list[claims.DeviceId] = []
+        self._dependents[claim] = tuple(allocations)
+        for key, allocation in allocations.items():
+            previous = self._counted(key)
+            if key not in self._cached:
+                self._expected[key] = allocation
+            devices += self._update_holders(key, previous)
+        return devices
 
     def allocation(self, key: ids.Key) -> claims.Allocation | None:
         """Return the current allocation of a claim."""
         return self._in_flight.get(key) or self._cached.get(key)
 
+    def _counted(self, key: ids.Key) -> claims.Allocation | None:
+        """Return the allocation of a claim that counts: the current one, or the expected one."""
+        return self.allocation(key) or self._expected.get(key)
+
+    def _drop_dependents(self, key: ids.Key) -> Sequence[claims.DeviceId]:
+        """Expect nothing more of a pod whose own claim has no allocation."""
+        if key not in self._dependents or self.allocation(key) is not None:
+            return ()
+        devices: list[claims.DeviceId] = []
+        for dependent in self._dependents.pop(key):
+            previous = self._counted(dependent)
+            self._expected.pop(dependent, None)
+            devices += self._update_holders(dependent, previous)
+        return devices
+
     def _update_holders(
         self, key: ids.Key, previous: claims.Allocation | None
     ) -> Sequence[claims.DeviceId]:
-        current = self.allocation(key)
+        current = self._counted(key)
         if previous == current:  # the caches confirm what we wrote
             return ()
         released = [entry.device for entry in _consuming_results(previous)]

@@ -45,8 +45,9 @@ _NO_NODE = ids.NodeName("")
 class _ReadOnlyState:
     """Read interface (`snapshot.Snapshot`)."""
 
-    def __init__(self, driver: str, signs: NodeMarkers) -> None:
+    def __init__(self, driver: str, signs: NodeMarkers, other_drivers: frozenset[str]) -> None:
         self._driver = driver
+        self._managed_drivers = other_drivers | {driver}
         self._nodes: dict[ids.NodeName, nodes.Node] = {}
         self._classes: dict[str, device_classes.DeviceClass] = {}
         self._pool_index = pool_index.PoolIndex()
@@ -63,6 +64,11 @@ class _ReadOnlyState:
     def driver(self) -> str:
         """Our driver's name."""
         return self._driver
+
+    @property
+    def managed_drivers(self) -> AbstractSet[str]:
+        """Drivers whose devices the controller may allocate, ours among them."""
+        return self._managed_drivers
 
     @property
     def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
@@ -145,8 +151,13 @@ class _ReadOnlyState:
 class ClusterState(_ReadOnlyState):
     """Cluster state, fed by `set_*` (None: deleted) and by `begin_write`/`end_write`."""
 
-    def __init__(self, driver: str, signs: NodeMarkers = NO_MARKERS) -> None:
-        super().__init__(driver, signs)
+    def __init__(
+        self,
+        driver: str,
+        signs: NodeMarkers = NO_MARKERS,
+        other_drivers: frozenset[str] = frozenset(),
+    ) -> None:
+        super().__init__(driver, signs, other_drivers)
         self._removal_taints = signs.removal_taints
         self._changed_claims: dict[ids.Key, None] = {}
         self.release_count = 0
@@ -268,6 +279,9 @@ class ClusterState(_ReadOnlyState):
         for key, allocation in decision.allocations.items():
             self._invalidate_devices(self._allocated.begin_write(key, allocation))
             self._changed_claims[key] = None
+        if decision.scheduler_allocations:
+            claim = next(iter(decision.allocations))
+            self._invalidate_devices(self._allocated.expect(decision.scheduler_allocations, claim))
         self._record_changes(self._usage.begin_write(decision.pod, decision.node))
 
     def end_write(self, decision: snapshot.InFlight) -> None:
@@ -337,10 +351,13 @@ def _set_named(picture: ClusterState, caches: CachedObjects) -> None:
 
 
 def build(
-    driver: str, caches: CachedObjects, in_flight: Iterable[snapshot.InFlight] = ()
+    driver: str,
+    caches: CachedObjects,
+    in_flight: Iterable[snapshot.InFlight] = (),
+    other_drivers: frozenset[str] = frozenset(),
 ) -> ClusterState:
     """Build the state of all cached objects and of decisions in flight."""
-    state = ClusterState(driver)
+    state = ClusterState(driver, other_drivers=other_drivers)
     for name, resource_slice in caches.slices.items():
         state.set_slice(name, resource_slice)
     for key, rule in caches.rules.items():

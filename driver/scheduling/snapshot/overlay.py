@@ -27,6 +27,11 @@ class SnapshotOverlay:
         return self._base.driver
 
     @property
+    def managed_drivers(self) -> AbstractSet[str]:
+        """Drivers whose devices the controller may allocate, ours among them."""
+        return self._base.managed_drivers
+
+    @property
     def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
         """Every node."""
         return self._base.nodes

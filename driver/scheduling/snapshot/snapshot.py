@@ -57,6 +57,11 @@ class Snapshot(Protocol):
         ...
 
     @property
+    def managed_drivers(self) -> AbstractSet[str]:
+        """Drivers whose devices the controller may allocate, ours among them."""
+        ...
+
+    @property
     def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
         """Every node."""
         ...
@@ -126,20 +131,35 @@ class Snapshot(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """A decision that is being written: its pod, its node, and each claim's allocation."""
+    """A decision that is being written: its pod, its node, and each claim's allocation.
+
+    `scheduler_allocations` are those that kube-scheduler is expected to make for the pod there.
+    """
 
     pod: pods.Pod
     node: ids.NodeName
     allocations: Mapping[ids.Key, claims.Allocation]
+    scheduler_allocations: Mapping[ids.Key, claims.Allocation] = field(
+        default_factory=dict, kw_only=True
+    )
 
 
 def is_managed(view: Snapshot, device: claims.DeviceId) -> bool:
-    """Return whether our driver publishes the device for the controller to allocate (D2)."""
+    """Return whether the device, of whatever driver, is the controller's to allocate (D2)."""
     published = published_device(view, device)
-    return (
-        device.driver == view.driver
-        and published is not None
-        and published.is_tainted_for("controller")
+    return published is not None and published.is_tainted_for("controller")
+
+
+def has_managed_device(pool: dra_pools.Pool) -> bool:
+    """Return whether a device of the pool is the controller's to allocate (D2)."""
+    return pool.cached(_has_managed_device)
+
+
+def _has_managed_device(pool: dra_pools.Pool) -> bool:
+    return any(
+        device.is_tainted_for("controller")
+        for resource_slice in pool.slices
+        for device in resource_slice.devices
     )
 
 

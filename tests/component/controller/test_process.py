@@ -67,6 +67,23 @@ def test_a_claim_is_allocated_under_the_leaders_name(
     waiting.until(lambda: len(api.all(gvr.EVENTS)) == 2)
 
 
+def test_a_managed_driver_is_handed_over_by_the_process_that_leads(
+    api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
+) -> None:
+    path = tmp_path / "managed.yaml"
+    path.write_text("drivers: [{name: gpu.example.com}]")
+    start(controllers, api, tmp_path, f"--managed-drivers={path}")
+    waiting.until(lambda: api.all(gvr.DEVICE_TAINT_RULES), within_s=25)
+    (rule,) = api.all(gvr.DEVICE_TAINT_RULES)
+    assert rule["spec"]["taint"] == {"key": names.HANDOVER_TAINT, "effect": "NoSchedule"}
+    lease = api.read(gvr.LEASES, "ration-controller", "ration-system") or {}
+    term = f"{lease['spec']['holderIdentity']}/{lease['spec']['leaseTransitions']}"
+    assert rule["metadata"]["annotations"] == {names.FENCE: f"ration-controller/{term}"}
+    waiting.until(
+        lambda: {event["reason"] for event in api.all(gvr.EVENTS)} == {"AllocatorChanging"}
+    )
+
+
 def gates(api: api_server.ApiServer, name: str) -> list[str]:
     found = api.read(gvr.PODS, name, "default") or {}
     return [one["name"] for one in found["spec"].get("schedulingGates", ())]

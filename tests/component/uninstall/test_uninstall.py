@@ -16,7 +16,8 @@ from driver.resources.dra import claims
 from driver.scheduling.snapshot import allocation_hold
 from driver.uninstall import post_delete, pre_delete
 from driver.uninstall import report as uninstall_report
-from tests.fakes.apiserver import server
+from tests.fakes import clock as fake_clock
+from tests.fakes.apiserver import faults, server
 from tests.support.builders import objects
 
 HERE = Path(__file__).parents[4]
@@ -232,6 +233,35 @@ def test_our_objects_are_deleted_and_foreign_or_used_ones_stay(
         "1 templates stay: pods still name them",
         "Deleted 1 ResourceSlices, 1 Reservations and 1 templates.",
     ]
+
+
+def put_rule(api: server.ApiServer, name: str, **labels: str) -> None:
+    meta = objects.meta(name, None, labels=labels)
+    spec = {"taint": {"key": names.ALLOCATOR_TAINT, "effect": "NoSchedule"}}
+    api.put(gvr.DEVICE_TAINT_RULES, {"metadata": meta, "spec": spec})
+
+
+def test_the_controllers_taint_rules_go_thirty_seconds_after_it(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    put_rule(api, "ours", **{names.ALLOCATOR_RULE: "true"})
+    put_rule(api, "cordon", **{names.CORDON: "true"})
+    time, messages = fake_clock.FakeClock(), list[str]()
+    release = dataclasses.replace(RELEASE, allocator_rules=True)
+    post_delete.PostDelete(kube, release, time, messages.append).run({})
+    assert [rule["metadata"]["name"] for rule in api.all(gvr.DEVICE_TAINT_RULES)] == ["cordon"]
+    assert time.elapsed_s >= 30.0
+    assert messages[0] == "Deleted 1 DeviceTaintRules: kube-scheduler allocates again."
+
+
+def test_without_the_api_of_taint_rules_the_rest_is_deleted(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    api.faults.add(faults.Answer(404, "NotFound"), lambda r: "devicetaintrules" in r.path)
+    messages: list[str] = []
+    release = dataclasses.replace(RELEASE, allocator_rules=True)
+    post_delete.PostDelete(kube, release, fake_clock.FakeClock(), messages.append).run({})
+    assert messages == ["Deleted 0 ResourceSlices, 0 Reservations and 0 templates."]
 
 
 def put_clearing(api: server.ApiServer, **ready: bool) -> None:

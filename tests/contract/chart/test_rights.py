@@ -20,6 +20,8 @@ RELEASES = [
 
 ON_DEMAND = {"placeholders", "seenshapes", "fencemade"}
 """Policies of the controller that are there with nodes on demand alone."""
+MANAGED = {"fencerules"}
+"""Policy of the controller that is there with managed drivers alone."""
 OF_WHOM = {
     "claims": "kubeletplugin",
     "fence": "controller",
@@ -76,13 +78,13 @@ def test_each_policy_speaks_of_the_account_that_the_pods_have(
 ) -> None:
     results, namespace = release
     accounts, present = pods(results), policies(results)
-    more = dict.fromkeys(ON_DEMAND & present.keys(), "controller")
-    assert {*more} in (set(), ON_DEMAND)
+    more = dict.fromkeys((ON_DEMAND | MANAGED) & present.keys(), "controller")
+    assert {*more} in (set(), ON_DEMAND | MANAGED)
     for name, component in (OF_WHOM | more).items():
         (condition,) = present[name]["spec"]["matchConditions"]
         user = f"system:serviceaccount:{namespace}:{accounts[component]}"
         assert condition["expression"] == f'request.userInfo.username == "{user}"'
-    assert {*OF_WHOM, *more, "reservations", "tolerations"} == set(present)
+    assert {*OF_WHOM, *more, "reservations", "taintrules", "tolerations"} == set(present)
 
 
 def test_only_a_controller_that_labels_nodes_may_patch_them() -> None:
@@ -124,7 +126,7 @@ def test_parameters_of_a_policy_are_installed_before_it(
             index, results.index(policy)
         )
         read += 1
-    assert read == 1 + ("fencemade" in policies(results))
+    assert read == 1 + len({"fencemade", "fencerules"} & policies(results).keys())
 
 
 def test_every_binding_is_of_a_role_and_an_account_that_are_there(
@@ -205,6 +207,7 @@ VALUES: tuple[tuple[str, ...], ...] = (
     ("controller.labelNodes=true",),
     ("controller.nodes.enabled=true",),
     ("controller.podGroups=true",),
+    ("controller.managedDrivers[0].name=gpu.example.com",),
     ("controller.web.exposed=true",),
     ("controller.enabled=false", "allocator=scheduler"),
     ("admission.enabled=false",),

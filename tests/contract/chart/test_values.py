@@ -31,6 +31,8 @@ pytestmark = rendered.BUILDS_HELM
         ("controller.workloadMix[0].face=monitor", "value must be one of 'whole', 'mig', 'mps'"),
         ("controller.workloadMix[0].weight=0", "exclusiveMinimum: got 0, want 0"),
         ("controller.workloadMix[0].cpu=64 cores", "does not match pattern"),
+        ("controller.managedDrivers[0].nodeSelector=a", "missing property 'name'"),
+        ("controller.managedDrivers[0].name=GPU", "does not match pattern"),
         ("controller.workloadMix[0].gpu=8", "additional properties 'gpu' not allowed"),
         ("kubeletPlugin.shareDomain=namespace", "value must be one of 'none', 'cluster'"),
         ("kubeletPlugin.xidClass={79=ignored}", "does not match pattern"),
@@ -89,6 +91,14 @@ def test_a_value_that_makes_no_sense_is_refused_by_its_name(value: str, words: s
                 for entry in ("name=h100", "labels.a=b", "gpus=8")
             ),
             "controller.nodes.shapes has two shapes h100",
+        ),
+        (
+            ("controller.managedDrivers[0].name=gpu.ration.dev",),
+            "names gpu.ration.dev, which is Ration's own driver",
+        ),
+        (
+            ("controller.managedDrivers[0].name=a", "controller.managedDrivers[1].name=a"),
+            "controller.managedDrivers names a twice",
         ),
         (("controller.workloadMix[0].percent=25",), "has percent of a whole GPU: say face"),
         (("controller.workloadMix[0].face=mps",), "face mps, which is percent of one GPU"),

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
-from driver.api import offerings, workload_mix
+from driver.api import managed_drivers, offerings, workload_mix
 from driver.controller.config import ControllerConfig
 from driver.devices import faces
 from driver.kubeletplugin.config import PluginConfig
@@ -204,6 +204,35 @@ def test_a_changed_workload_mix_rolls_the_controllers_pods() -> None:
     assert sums(1) != sums(8)
 
 
+def test_the_controller_reads_managed_drivers_by_the_values() -> None:
+    objects = rendered.objects(EVERYTHING)
+    config = ControllerConfig.read(container(objects, "controller")["args"])
+    assert config.managed_drivers is not None
+    spec = workload(objects, "controller")["spec"]["template"]["spec"]
+    (volume,) = [volume for volume in spec["volumes"] if volume["name"] == "managed-drivers"]
+    (mount,) = [
+        mount
+        for mount in container(objects, "controller")["volumeMounts"]
+        if mount["name"] == "managed-drivers"
+    ]
+    assert str(config.managed_drivers.parent) == mount["mountPath"]
+    config_map = rendered.one(objects, "ConfigMap", volume["configMap"]["name"])
+    document = yaml.safe_load(config_map["data"][config.managed_drivers.name])
+    assert managed_drivers.read(document, "managed-drivers.yaml").drivers == (
+        managed_drivers.ManagedDriver(name="gpu.example.com", nodeSelector="team in (gpu, ml)"),
+        managed_drivers.ManagedDriver(name="nic.example.com", pools=("rack-1", "rack-2")),
+    )
+
+
+def test_a_changed_list_of_managed_drivers_rolls_the_controllers_pods() -> None:
+    def sums(name: str) -> str:
+        objects = rendered.objects(*rendered.setting(f"controller.managedDrivers[0].name={name}"))
+        metadata = workload(objects, "controller")["spec"]["template"]["metadata"]
+        return str(metadata["annotations"]["checksum/managed-drivers"])
+
+    assert sums("gpu.example.com") != sums("nic.example.com")
+
+
 def test_the_controller_has_no_rights_on_its_node() -> None:
     spec = workload(rendered.objects(), "controller")["spec"]["template"]["spec"]
     assert spec["securityContext"]["runAsNonRoot"] is True
@@ -284,6 +313,7 @@ def test_scheduling_and_metadata_of_pods_are_values() -> None:
     assert set(template["metadata"]["annotations"]) == {
         "note",
         "checksum/workload-mix",
+        "checksum/managed-drivers",
         "checksum/node-shapes",
     }
     assert template["metadata"]["annotations"]["note"] == "here"

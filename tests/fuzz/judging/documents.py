@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pydantic
 
-from driver.api import node_shapes, workload_mix
+from driver.api import managed_drivers, node_shapes, workload_mix
 from driver.api import offerings as offered
 from driver.runtime.files import yaml_files
 from tests.fuzz.judging import refusing
@@ -20,6 +20,10 @@ def shapes(data: bytes) -> None:
 
 def workloads_of(data: bytes) -> None:
     _check(data, workload_mix.read)
+
+
+def drivers(data: bytes) -> None:
+    _check(data, managed_drivers.read)
 
 
 def offerings(data: bytes) -> None:

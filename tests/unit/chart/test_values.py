@@ -37,6 +37,8 @@ THE_CHARTS = {
     "interruption_taints",  # nodes.interruptionTaints
 }
 """Flags that the chart says itself, or that are values of the whole release."""
+DOCUMENTS = {"offerings", "workload_mix", "managed_drivers"}
+"""Flags that name a document; the values hold its entries."""
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ def test_every_flag_of_a_process_is_a_value_with_its_default_and_meaning(
 ) -> None:
     model_fields = type(getattr(values.Values(), section)).model_fields
     assert set(model.model_fields) - set(model_fields) <= THE_CHARTS
-    for name in set(model.model_fields) & set(model_fields) - {"offerings", "workload_mix"}:
+    for name in set(model.model_fields) & set(model_fields) - DOCUMENTS:
         flag, value = model.model_fields[name], model_fields[name]
         assert value.description == flag.description
         assert value.default == (list(flag.default) if flag.default == () else flag.default)
@@ -74,7 +76,7 @@ def test_no_table_of_the_schema_takes_what_it_does_not_know() -> None:
 def test_no_value_has_to_be_set() -> None:
     document = json.loads(written.schema())
     asking = {name for name, entry in document["$defs"].items() if "required" in entry}
-    assert asking == {"MigProfile", "NodeShape", "Taint"}
+    assert asking == {"ManagedDriver", "MigProfile", "NodeShape", "Taint"}
     assert "required" not in document
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from driver import errors
+from driver import errors, names
 from driver.controller import config, documents
 
 SHAPES = """
@@ -39,6 +39,19 @@ def test_a_document_that_cannot_be_read_is_told_with_its_place(
     with pytest.raises(errors.BadInput) as met:
         documents.read_node_shapes(path)
     assert message in str(met.value)
+
+
+def test_managed_drivers_are_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "managed.yaml"
+    path.write_text("drivers: [{name: gpu.example.com, nodeSelector: team=gpu}]")
+    (driver,) = documents.read_managed_drivers(path, names.DRIVER)
+    assert driver.name == "gpu.example.com"
+    assert driver.nodes is not None
+    assert driver.nodes.matches({"team": "gpu"})
+    assert documents.read_managed_drivers(None, names.DRIVER) == ()
+    path.write_text(f"drivers: [{{name: {names.DRIVER}}}]")
+    with pytest.raises(errors.BadInput, match=r"managed\.yaml\.drivers\.0\.name"):
+        documents.read_managed_drivers(path, names.DRIVER)
 
 
 def test_no_node_is_interrupted_where_the_taints_are_said_to_be_none(

@@ -33,6 +33,16 @@
 {{- fail (printf "controller.workloadMix has face %s, which is percent of one GPU: say percent, and leave out gpus" .face) }}
 {{- end }}
 {{- end }}
+{{- $drivers := list }}
+{{- range .Values.controller.managedDrivers }}
+{{- if eq .name $.Values.driverName }}
+{{- fail (printf "controller.managedDrivers names %s, which is Ration's own driver: leave it out, its kubelet plugin says who allocates" .name) }}
+{{- end }}
+{{- if has .name $drivers }}
+{{- fail (printf "controller.managedDrivers names %s twice: merge the two" .name) }}
+{{- end }}
+{{- $drivers = append $drivers .name }}
+{{- end }}
 {{- $shapes := list }}
 {{- range .Values.controller.nodes.shapes }}
 {{- if has .name $shapes }}

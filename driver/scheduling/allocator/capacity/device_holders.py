@@ -12,6 +12,7 @@ from driver import ids, names, reasons
 from driver.devices import faces
 from driver.resources.dra import claims, pools
 from driver.scheduling.allocator import types as allocator_types
+from driver.scheduling.allocator.capacity import vocabulary
 from driver.scheduling.snapshot import snapshot
 
 DescribeHolder = Callable[[ids.Key], str]
@@ -108,7 +109,7 @@ def _node_holders(view: snapshot.Snapshot, node: ids.NodeName) -> list[GpuHolder
     if node not in view.nodes:
         return []
     for share in view.reachable_pools(node):
-        if share.pool.driver != view.driver:
+        if not vocabulary.is_gpu_pool(view, share.pool):
             continue
         for device in view.used_devices(share.pool):
             for holder in view.holders(claims.DeviceId(share.pool.driver, share.pool.name, device)):

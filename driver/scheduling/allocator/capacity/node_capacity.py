@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping
 from driver.resources import quantities
 from driver.resources.core import nodes
 from driver.resources.dra import claims, pools
-from driver.scheduling.allocator.capacity import pool_layout
+from driver.scheduling.allocator.capacity import pool_layout, vocabulary
 from driver.scheduling.allocator.equivalence import node_signature
 from driver.scheduling.allocator.policies import base
 from driver.scheduling.snapshot import snapshot
@@ -54,7 +54,7 @@ def compute_capacity(view: snapshot.Snapshot, node: nodes.Node) -> base.NodeCapa
     gpus: list[base.GpuState] = []
     positions: list[base.GpuLocation] = []
     for share in view.reachable_pools(node.name):
-        if share.pool.driver == view.driver:
+        if vocabulary.is_gpu_pool(view, share.pool):
             layout = pool_layout.get_layout(share.pool)
             gpus += _gpu_states(view, share.pool, layout)
             positions += layout.locations

@@ -16,7 +16,8 @@ def node_signature(view: snapshot.Snapshot, shares: Iterable[pools.NodePool]) ->
     """Return a value that equivalent nodes share; None for a node without equivalent.
 
     That is a node that does not reach all of a pool, a pool without a signature, and a used share
-    with configuration of its own (its terms may be of any kind), unless it is a SliceConfig.
+    of ours with configuration of its own (its terms may be of any kind), unless it is a
+    SliceConfig.
     """
     signature: list[Hashable] = []
     for share in shares:
@@ -42,8 +43,10 @@ def _device_use(view: snapshot.Snapshot, device: claims.DeviceId) -> Hashable | 
     amounts: dict[str, int] = {}
     namespaces: set[str] = set()
     for holder in view.holders(device):
-        if holder.result.share_id and not all(
-            _is_slice_config(config.opaque) for config in holder.allocation.configs
+        if (
+            holder.result.share_id
+            and device.driver == view.driver
+            and any(_configures(view, config.opaque) for config in holder.allocation.configs)
         ):
             return None
         if holder.result.share_id:
@@ -62,29 +65,31 @@ def depends_on_uuids(
 ) -> bool:
     """Return whether a workload's result may depend on UUIDs: then no nodes are equivalent for it.
 
-    Selectors and constraints declare what they read; configuration may name a device, unless it is
-    a SliceConfig.
+    Selectors and constraints declare what they read; configuration of our driver may name a device,
+    unless it is a SliceConfig, and that of another driver decides nothing here.
     """
     subrequests = [subrequest for request in requests for subrequest in request.subrequests]
     return (
         any(_reads_uuids(subrequest) for subrequest in subrequests)
         or any(
-            not _is_slice_config(entry)
+            _configures(view, entry)
             for subrequest in subrequests
             for entry in view.classes[subrequest.request.device_class].configs
         )
         or any(
-            any(not _is_slice_config(entry.opaque) for entry in claim.spec.configs)
+            any(_configures(view, entry.opaque) for entry in claim.spec.configs)
             or any(pools.is_uuid(entry.attribute) for entry in claim.spec.constraints)
             for claim in workload_claims
         )
     )
 
 
-def _is_slice_config(opaque: fields.Raw) -> bool:
-    """Return whether a configuration is a SliceConfig: it selects, and configures nothing."""
+def _configures(view: snapshot.Snapshot, opaque: fields.Raw) -> bool:
+    """Return whether it configures a device of ours; a SliceConfig selects only."""
+    if opaque.get("driver") != view.driver:
+        return False
     parameters = opaque.get("parameters")
-    return isinstance(parameters, Mapping) and parameters.get("kind") == "SliceConfig"
+    return not isinstance(parameters, Mapping) or parameters.get("kind") != "SliceConfig"
 
 
 def _reads_uuids(subrequest: allocator_requests.SubRequest) -> bool:

@@ -24,8 +24,10 @@ def device_signature(workload: allocator_types.Workload) -> Hashable:
     """Return all that matters for devices, but the CPUs of the pod."""
     pod = workload.pod
     entry_names = {entry.claim: entry.name for entry in pod.claims}
-    requested = tuple((claim.spec, entry_names.get(claim.name)) for claim in workload.open_claims)
-    return pod.namespace, requested, pod.containers
+    requested = tuple(
+        (claim.spec, entry_names.get(claim.name)) for claim in workload.unallocated_claims
+    )
+    return pod.namespace, requested, len(workload.open_claims), pod.containers
 
 
 def _pod_signature(pod: pods.Pod) -> Hashable:

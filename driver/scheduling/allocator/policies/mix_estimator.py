@@ -12,7 +12,7 @@ from typing import NamedTuple
 from driver import ids
 from driver.resources.core import nodes
 from driver.resources.dra import claims, pools
-from driver.scheduling.allocator.capacity import node_capacity, pool_layout
+from driver.scheduling.allocator.capacity import node_capacity, pool_layout, vocabulary
 from driver.scheduling.allocator.policies import base, workload_mix
 from driver.scheduling.snapshot import snapshot
 
@@ -132,7 +132,7 @@ def _observe_node(view: snapshot.Snapshot, node: nodes.Node) -> _NodeWorkload:
     shapes: Counter[workload_mix.WorkloadShape] = Counter()
     gpus: Counter[str] = Counter()
     for share in view.reachable_pools(node.name):
-        if share.pool.driver == view.driver:
+        if vocabulary.is_gpu_pool(view, share.pool):
             gpus.update(gpu.model.product for gpu in pool_layout.get_layout(share.pool).idle_gpus)
             shapes.update(_pool_shapes(view, share.pool))
     return _NodeWorkload(shapes, node.allocatable.get("cpu", 0) if gpus else 0, gpus)

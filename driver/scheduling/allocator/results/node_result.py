@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from driver import reasons
@@ -157,10 +157,11 @@ def evaluate(
 
 
 def reaches_driver(query: NodeQuery, node: nodes.Node) -> bool:
-    """Return whether a node reaches any device of the deciding driver."""
+    """Return whether a node reaches a device of the deciding driver, or a managed one."""
     driver = query.allocator_settings.rules.driver
     return not driver or any(
-        share.pool.driver == driver for share in query.view.reachable_pools(node.name)
+        share.pool.driver == driver or snapshot.has_managed_device(share.pool)
+        for share in query.view.reachable_pools(node.name)
     )
 
 
@@ -201,7 +202,7 @@ def device_options(
     )
     if error:
         return allocator_types.NodeRejection(reasons.Reason.ALLOCATOR_ERROR, error)
-    match = match_attribute.match_constraints(query.workload.open_claims, devices)
+    match = match_attribute.match_constraints(query.workload.unallocated_claims, devices)
     extra = workload_filters.constraints(specs, devices)
     remaining = _FrozenCounters(
         {id(share.pool): view.remaining_counters(share.pool) for share in shares}
@@ -242,7 +243,7 @@ def _best_result(
     )
     solution = options.search.solve(scene, policy_chain)
     if isinstance(solution, search.Unsolved):
-        return _rejection(problem, solution)
+        return _other_claim_rejection(query, problem) or _rejection(problem, solution)
     chosen = (
         _assignment(problem.devices, problem.claim_indexes, choice) for choice in solution.choices
     )
@@ -263,13 +264,42 @@ def _best_result(
     return Fit(standing, scores, candidate, solution.choices, solution.steps)
 
 
-def assignments(
-    query: NodeQuery, node: nodes.Node, fit: Fit
-) -> tuple[allocator_types.DeviceAssignment, ...]:
-    """Return the devices of a node, whichever equivalent node was evaluated."""
+def placement(
+    query: NodeQuery, node: nodes.Node, fit: Fit, explanation: str = ""
+) -> allocator_types.Placement:
+    """Return the placement on a node, whichever equivalent node was evaluated."""
     devices = candidates.devices_at(query.view, node, (choice.index for choice in fit.choices))
     claim_of = [request.claim_index for request in query.requests]
-    return tuple(_assignment(devices, claim_of, choice) for choice in fit.choices)
+    assignments = [_assignment(devices, claim_of, choice) for choice in fit.choices]
+    managed = len(query.workload.open_claims)
+    return allocator_types.Placement(
+        node.name,
+        tuple(entry for entry in assignments if entry.claim_index < managed),
+        explanation,
+        fit.steps,
+        scheduler_assignments=tuple(entry for entry in assignments if entry.claim_index >= managed),
+    )
+
+
+def _other_claim_rejection(
+    query: NodeQuery, problem: search.Problem
+) -> allocator_types.NodeRejection | None:
+    """Return a rejection for the claims of kube-scheduler if all others could be allocated."""
+    scheduler_claims = query.workload.scheduler_claims
+    managed = len(query.workload.open_claims)
+    count = sum(index < managed for index in problem.claim_indexes)
+    if not scheduler_claims or not count:
+        return None
+    own = replace(
+        problem,
+        candidates=problem.candidates[:count],
+        claim_indexes=problem.claim_indexes[:count],
+    )
+    if isinstance(search.solve(own, query.allocator_settings.step_budget), search.Unsolved):
+        return None
+    named = ", ".join(claim.name for claim in scheduler_claims)
+    detail = f"no devices for claim {named} beside the pod's others"
+    return allocator_types.NodeRejection(reasons.Reason.OTHER_CLAIM_UNSATISFIED, detail)
 
 
 def _rejection(problem: search.Problem, unsolved: search.Unsolved) -> allocator_types.NodeRejection:

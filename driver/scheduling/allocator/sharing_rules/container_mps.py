@@ -18,27 +18,32 @@ from driver.scheduling.allocator.sharing_rules import device_config
 from driver.scheduling.snapshot import snapshot
 
 _Daemon = tuple[str, str]
-"""The daemon of a device: ("share", "") admits nothing else, ("claim", ...) only its own."""
+"""The daemon of a GPU: ("share", "") admits nothing else, ("claim", ...) only its own."""
 _NONE: _Daemon = ("", "")
 _SHARE = "share"
 
 
-class _ContainerConstraint(constraint_shared.SharedConstraint[_Daemon]):
-    """Constraint of one subrequest within a container."""
+class _ContainerConstraint(constraint_shared.SharedConstraint[_Daemon | None]):
+    """Constraint of one subrequest within a container; devices of other drivers do not count."""
 
     reason = reasons.Reason.MULTIPLE_MPS_DAEMONS
 
     def accepts(self, index: int) -> bool:
         daemon = self.signature(index)
-        return not self._entries or (
-            daemon[0] != _SHARE and all(other == daemon for other in self._entries)
+        others = [other for other in self._entries if other is not None]
+        return (
+            daemon is None
+            or not others
+            or (daemon[0] != _SHARE and all(other == daemon for other in others))
         )
 
-    def entry(self, index: int) -> _Daemon:
+    def entry(self, index: int) -> _Daemon | None:
         return self.signature(index)
 
-    def signature(self, index: int) -> _Daemon:
+    def signature(self, index: int) -> _Daemon | None:
         device = self._devices[index]
+        if device.id.driver != self._configs.driver:
+            return None
         if device_config.sharing_kind(device.device) == names.SHARING_MPS:
             return _SHARE, ""
         settings = self._configs.claim_mps(self._claim, self._subrequest.request, device.device)
@@ -77,9 +82,11 @@ def constraints(
     ]
     for container in workload.pod.containers:
         uses = functools.partial(_container_uses, workload.pod, container)
-        entries = [entry for claim, name, entry in settled if uses(claim, name)]
+        entries: list[_Daemon | None] = [
+            entry for claim, name, entry in settled if uses(claim, name)
+        ]
         for claim, subrequest in subrequests:
-            if uses(workload.open_claims[claim], subrequest.name):
+            if uses(workload.unallocated_claims[claim], subrequest.name):
                 yield _ContainerConstraint(claim, subrequest, devices, configs, entries)
 
 

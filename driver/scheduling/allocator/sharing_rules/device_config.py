@@ -16,11 +16,12 @@ _DeviceKey = tuple[decode.Kind, bool]
 
 
 class DeviceConfigs:
-    """Configurations of one workload; claims are their indexes among the open ones."""
+    """Configurations of our devices of one workload; claims are indexes of unallocated ones."""
 
     def __init__(self, view: snapshot.Snapshot, workload: allocator_types.Workload) -> None:
         self._view = view
         self._workload = workload
+        self.driver = view.driver
         self._documents: dict[tuple[int, str], tuple[decode.Document, ...]] = {}
         self._configs: dict[tuple[int, str, _DeviceKey], v1alpha1.Config | errors.BadInput] = {}
 
@@ -65,9 +66,8 @@ class DeviceConfigs:
         config = self.get(claim, subrequest, device)
         if isinstance(config, errors.BadInput):
             raise config
-        driver = self._view.driver
-        result = claims.Result(subrequest.name, claims.DeviceId(driver, "", device.name))
-        namespace = self._workload.open_claims[claim].namespace
+        result = claims.Result(subrequest.name, claims.DeviceId(self.driver, "", device.name))
+        namespace = self._workload.unallocated_claims[claim].namespace
         sharing = sharing_kind(device)
         weak = compatibility.check_isolation(result, sharing, self.slice_config(claim, subrequest))
         return weak or compatibility.result_terms(
@@ -88,7 +88,8 @@ class DeviceConfigs:
     ) -> tuple[decode.Document, ...]:
         key = claim, subrequest.name
         if key not in self._documents:
-            self._documents[key] = tuple(self._read(self._workload.open_claims[claim], subrequest))
+            asking = self._workload.unallocated_claims[claim]
+            self._documents[key] = tuple(self._read(asking, subrequest))
         return self._documents[key]
 
     def _read(
@@ -103,7 +104,7 @@ class DeviceConfigs:
     def _document(
         self, opaque: fields.Raw, requests: tuple[str, ...], *, from_class: bool
     ) -> Iterator[decode.Document]:
-        if opaque.get("driver") == self._view.driver:
+        if opaque.get("driver") == self.driver:
             parameters = fields.mapping(opaque, "parameters")
             config = decode.decode_config(parameters, "parameters", from_class=from_class)
             yield decode.Document(config, "parameters", requests)

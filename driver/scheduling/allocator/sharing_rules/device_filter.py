@@ -19,6 +19,8 @@ from driver.scheduling.allocator.sharing_rules import container_mps, device_conf
 from driver.scheduling.snapshot import snapshot
 
 _IGNORED_TAINTS = frozenset({names.ALLOCATOR_TAINT})
+_SCHEDULER_FILTER = candidates.DeviceFilter(ignores_unknown_fields=True)
+"""Devices as kube-scheduler judges them for its own claims."""
 
 
 class ControllerRules:
@@ -51,6 +53,8 @@ class _ControllerFilters:
 
     def device_filter(self, claim: int) -> candidates.DeviceFilter:
         """Return the filter of single devices for a claim of the workload."""
+        if claim >= len(self._workload.open_claims):
+            return _SCHEDULER_FILTER
         return candidates.DeviceFilter(
             _IGNORED_TAINTS,
             functools.partial(self._check_device, claim),
@@ -81,7 +85,7 @@ class _ControllerFilters:
             claim_devices = [
                 (by_id[assignment.device], assignment.request)
                 for assignment in assignments
-                if assignment.claim_index == claim
+                if assignment.claim_index == claim and assignment.device.driver == self._driver
             ]
             daemon_devices = [
                 (_mps_device(device), settings)
@@ -101,13 +105,25 @@ class _ControllerFilters:
         subrequest: allocator_requests.SubRequest,
     ) -> reasons.Reason | None:
         device = node_device.device
-        if node_device.id.driver != self._driver or not device.is_tainted_for("controller"):
+        if not device.is_tainted_for("controller"):
             return reasons.Reason.DEVICE_NOT_MANAGED
+        if node_device.id.driver != self._driver:
+            return None
         config = self._configs.get(claim, subrequest.request, device)
         if isinstance(config, errors.BadInput):
             return reasons.Reason.CONFIG_INVALID
-        if device.attributes.get(names.ATTR_TYPE) != names.TYPE_SHARE:
-            return None
+        if device_config.sharing_kind(device):
+            return self._share_rejection(claim, node_device, subrequest)
+        return None
+
+    def _share_rejection(
+        self,
+        claim: int,
+        node_device: candidates.NodeDevice,
+        subrequest: allocator_requests.SubRequest,
+    ) -> reasons.Reason | None:
+        """Return why a claim cannot have a share beside the device's holders (D18)."""
+        device = node_device.device
         terms = self._configs.sharing_terms(claim, subrequest.request, device)
         if isinstance(terms, compatibility.Conflict):
             return terms.reason

@@ -59,7 +59,8 @@ class _ShareConstraint(constraint_shared.SharedConstraint[_Share]):
 
     def signature(self, index: int) -> sharing.SharingTerms | None:
         device = self._devices[index].device
-        if not device_config.sharing_kind(device):
+        is_ours = self._devices[index].id.driver == self._configs.driver
+        if not is_ours or not device_config.sharing_kind(device):
             return None
         if isinstance(
             self._configs.get(self._claim, self._subrequest.request, device), errors.BadInput

@@ -34,13 +34,13 @@ class LocalExplainer:
         if subject.node is not None:
             return self._explain_bound(subject) if self._caches.nodes else None
         unmet = tuple(claim for claim in pod_claims if claim.allocation is None)
-        managed = ownership.OwnershipResolver().managed_claims(self._view, subject, unmet)
-        if isinstance(managed, allocator_types.Unschedulable):
-            return explanation.explanation_document(managed, self._at)
-        if not managed:
+        split = ownership.OwnershipResolver().split_claims(self._view, subject, unmet)
+        if isinstance(split, allocator_types.Unschedulable):
+            return explanation.explanation_document(split, self._at)
+        if not split:
             return None
         settled = tuple(claim for claim in pod_claims if claim.allocation is not None)
-        return self._explain(allocator_types.Workload(subject, managed, settled))
+        return self._explain(split.workload(subject, settled))
 
     def _explain_bound(self, pod: pods.Pod) -> model.Explanation | None:
         find_claim, find_pod = self._caches.claims.get, self._caches.pods.get

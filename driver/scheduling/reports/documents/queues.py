@@ -86,6 +86,9 @@ def _amounts(amounts: queues.Amounts) -> model.Amounts:
         models={
             product: queue_messages.gpus(count) for product, count in sorted(amounts.models.items())
         },
+        devices={
+            driver: queue_messages.gpus(count) for driver, count in sorted(amounts.devices.items())
+        },
     )
 
 

@@ -1,6 +1,6 @@
 from driver import names, reasons
 from driver.cli.simulation import scheduler
-from driver.resources.dra import claims
+from driver.resources.dra import claims, slices
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from tests.properties import drawing
@@ -141,6 +141,8 @@ def test_a_claim_that_mixes_drivers_is_refused_as_the_controller_refuses_it() ->
 def test_a_claim_of_another_driver_is_left_unallocated_and_reported() -> None:
     other = objects.device_class(FOREIGN, f'device.driver == "{FOREIGN}"')
     simulated_scheduler = a_desk({"node-a": 1}, found_classes=[objects.device_class(), other])
+    tpus = slices.parse(objects.a_slice("node-a", [objects.a_device("tpu-0", taints=[])], FOREIGN))
+    simulated_scheduler.view.set_slice(tpus.name, tpus)
     simulated_scheduler.add(
         [objects.claim("gpu"), objects.claim("tpu", objects.a_request(deviceClassName=FOREIGN))]
     )

@@ -39,7 +39,7 @@ def test_each_problem_names_file_object_field_and_what_was_expected() -> None:
 def test_valid_objects_are_only_counted() -> None:
     answer = validate("-f", "validate/good.yaml")
     assert answer.exit_code == 0
-    assert answer.output == "6 checked, 1 with nothing of ours: 0 wrong\n"
+    assert answer.output == "7 checked, 1 with nothing of ours: 0 wrong\n"
 
 
 def test_folders_and_standard_input_are_read() -> None:

@@ -91,6 +91,10 @@ def test_a_pod_whose_claims_are_kube_schedulers_is_not_held_up() -> None:
 
 def test_with_one_claim_of_each_ours_is_written_first() -> None:
     world = World()
+    nics = [objects.a_device("nic-0", taints=[])]
+    world.stores.slices.apply(objects.a_slice("node-0", nics, "nic.example.com"))
+    foreign_class = objects.a_class("nic.example.com", 'device.driver == "nic.example.com"')
+    world.stores.classes.apply(foreign_class)
     world.add(objects.a_claim(), foreign("nic"), a_gated_pod("claim", "nic"))
     world.settle()
     assert world.device("claim")

@@ -392,7 +392,8 @@ def test_pods_that_a_node_can_tell_apart_have_each_its_own_answer(spec: dict[str
 
 
 def test_without_a_node_that_shows_our_devices_there_is_nobody_to_refuse() -> None:
-    view = snapshots.view(objects.a_slice("node-a", 2, driver="nic.example.com"))
+    nics = [objects.a_device("nic-0", taints=[])]
+    view = snapshots.view(objects.a_slice("node-a", nics, "nic.example.com"))
     answer = refused(decide(view, objects.claim()))
     assert allocator_messages.unschedulable(answer) == "No node publishes devices of this driver"
 

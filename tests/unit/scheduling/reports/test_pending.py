@@ -140,7 +140,7 @@ KINDS = {
         "claim",
     ),
     "another driver's devices in one claim": Kind(
-        beside_another_drivers, Reason.FOREIGN_DEVICES, "another driver"
+        beside_another_drivers, Reason.FOREIGN_DEVICES, "kube-scheduler allocates the devices of"
     ),
     "a queue that has its limit": Kind(beyond_its_queue, Reason.QUEUE_LIMIT_EXCEEDED, "team"),
     "a gang that is not complete": Kind(an_incomplete_gang, Reason.GANG_PENDING, "1 more of its 2"),

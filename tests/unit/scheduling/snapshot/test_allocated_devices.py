@@ -108,6 +108,28 @@ def test_a_decision_that_was_not_written_leaves_nothing() -> None:
     assert holders(devices, "gpu-0") == []
 
 
+def test_expected_allocations_count_until_they_are_made_or_given_up() -> None:
+    devices = allocated_devices.AllocatedDevices()
+    devices.begin_write(ONE, allocation("gpu-0"))
+    assert names(devices.expect({TWO: allocation("nic-0")}, ONE)) == ["nic-0"]
+    devices.set_claim(ONE, allocation("gpu-0"))
+    devices.end_write(ONE)
+    assert holders(devices, "nic-0") == [TWO]
+    assert devices.allocation(TWO) is None
+    devices.set_claim(TWO, allocation("nic-1"))
+    assert [holders(devices, f"nic-{index}") for index in range(2)] == [[], [TWO]]
+    devices.set_claim(ONE, None)
+    assert holders(devices, "nic-1") == [TWO]
+
+
+def test_nothing_is_expected_of_a_pod_that_lost_its_own_devices() -> None:
+    devices = allocated_devices.AllocatedDevices()
+    devices.begin_write(ONE, allocation("gpu-0"))
+    devices.expect({TWO: allocation("nic-0")}, ONE)
+    assert names(devices.end_write(ONE)) == ["gpu-0", "nic-0"]
+    assert holders(devices, "nic-0") == []
+
+
 def cut(*sizes: str) -> pools.Pool:
     parts = [
         objects.drawing(f"part-{index}", "gpu-0", slots=size) for index, size in enumerate(sizes)

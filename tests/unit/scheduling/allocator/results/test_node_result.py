@@ -51,11 +51,9 @@ def test_equivalent_nodes_share_one_result_and_use_their_own_devices() -> None:
         alone, together = fit(view, None, name), fit(view, signature_results, name)
         assert together.rank_key == alone.rank_key
         assert together.candidate.after == alone.candidate.after
-        device_assignments = node_result.assignments(question(view), view.nodes[name], together)
-        assert device_assignments == node_result.assignments(
-            question(view), view.nodes[name], alone
-        )
-        assert {pick.device.pool for pick in device_assignments} == {name}
+        placement = node_result.placement(question(view), view.nodes[name], together)
+        assert placement == node_result.placement(question(view), view.nodes[name], alone)
+        assert {pick.device.pool for pick in placement.assignments} == {name}
     assert fit(view, signature_results, NAMES[0]) is fit(view, signature_results, NAMES[1])
 
 

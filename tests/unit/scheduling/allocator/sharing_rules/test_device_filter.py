@@ -26,10 +26,10 @@ def asking(*configs: objects.Raw, device_class: str = snapshots.ANY) -> claims.C
     return objects.claim("mine", shared_claims.part(device_class=device_class), config=configs)
 
 
-def test_a_device_of_another_driver_is_not_ours() -> None:
+def test_an_untainted_device_of_another_driver_is_not_ours() -> None:
     view = snapshots.view(
         objects.a_slice("node-a", [objects.a_device("gpu-0")]),
-        objects.a_slice("node-a", [objects.a_device("nic-0")], "nic.example.com"),
+        objects.a_slice("node-a", [objects.a_device("nic-0", taints=[])], "nic.example.com"),
     )
     claim = objects.claim("c", objects.a_request(count=2, deviceClassName=snapshots.ANY))
     assert counts(decide(view, claim)) == {Reason.DEVICE_NOT_MANAGED: 1}

@@ -1,0 +1,1 @@
+"""DeviceTaintRules that make the controller the allocator of other drivers' devices."""
