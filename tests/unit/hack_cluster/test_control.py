@@ -5,16 +5,16 @@ from pathlib import Path
 from hack.cluster import control, layout, node, processes
 
 
-def record(where: layout.Layout, component: str, location: str | None) -> None:
+def record(lab: layout.Layout, component: str, location: str | None) -> None:
     spec = processes.Spec(component=component, node=location, argv=("true",), cwd="/", log="/log")
-    processes.Record(spec=spec).write(control.record_path(where, component, location))
+    processes.Record(spec=spec).write(control.record_path(lab, component, location))
 
 
-def test_components_of_other_drivers_are_those_of_a_node_that_it_has_besides_its_own(
+def test_components_of_other_drivers_are_known_by_their_node_until_they_are_forgotten(
     tmp_path: Path,
 ) -> None:
-    where = layout.Layout(tmp_path, name="")
-    where.records.mkdir(parents=True)
+    lab = layout.Layout(tmp_path, name="")
+    lab.records.mkdir(parents=True)
     rows = [
         ("etcd", None),
         ("gpu.example.com", "node-0"),
@@ -23,9 +23,9 @@ def test_components_of_other_drivers_are_those_of_a_node_that_it_has_besides_its
         ("plugin", "node-0"),
     ]
     for component, location in rows:
-        record(where, component, location)
-    assert sorted(control.recorded(where), key=str) == sorted(rows, key=str)
-    assert node.foreign(where, "node-0") == ("gpu.example.com",)
-    control.forget(where, "gpu.example.com", "node-0")
-    assert node.foreign(where, "node-0") == ()
-    assert node.foreign(where, "node-1") == ("gpu.example.com",)
+        record(lab, component, location)
+    assert sorted(control.recorded(lab), key=str) == sorted(rows, key=str)
+    assert node.foreign(lab, "node-0") == ("gpu.example.com",)
+    control.forget(lab, "gpu.example.com", "node-0")
+    assert node.foreign(lab, "node-0") == ()
+    assert node.foreign(lab, "node-1") == ("gpu.example.com",)
