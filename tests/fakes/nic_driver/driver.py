@@ -26,6 +26,7 @@ class NicDriver:
         self.calls: list[ledger.Call] = []
         self._kube = kube
         self._ledger = ledger.Ledger()
+        self._sockets: dict[str, dra_sockets.Sockets] = {}
         self._exits = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
@@ -34,6 +35,8 @@ class NicDriver:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for node in tuple(self._sockets):
+            self.leave(node)
         self._exits.close()
 
     def serve(self, node: str, folder: Path) -> None:
@@ -41,8 +44,12 @@ class NicDriver:
         prepare = functools.partial(self._prepare, node, folder / "cdi")
         unprepare = functools.partial(self._unprepare, node, folder / "cdi")
         sockets = dra_sockets.Sockets(folder / "kubelet", self.name, prepare, unprepare)
-        self._exits.callback(sockets.stop)
         sockets.start()
+        self._sockets[node] = sockets
+
+    def leave(self, node: str) -> None:
+        """End the registration at a node's kubelet."""
+        self._sockets.pop(node).stop()
 
     def publish(self, pool: cards.Pool) -> None:
         """Publish a pool, or what has become of it as its next generation."""

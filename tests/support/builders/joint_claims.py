@@ -1,4 +1,4 @@
-"""Claims for GPUs of ours and network cards of another driver, joined in one claim."""
+"""Claims for devices of other drivers: beside our GPUs, or joined with them in one claim."""
 
 from typing import Any
 
@@ -20,8 +20,7 @@ def devices(gpus: int = 1, nics: int = 1, match: str = "", nic_class: str = NIC_
         objects.a_request(GPUS, gpus),
         objects.a_request(NICS, nics, deviceClassName=nic_class),
     ]
-    counted = [request for request in requests if request["exactly"]["count"]]
-    return {"requests": counted, "constraints": [objects.matching(match)] if match else []}
+    return {"requests": requests, "constraints": [objects.matching(match)] if match else []}
 
 
 def pairs(count: int, match: str = PCIE_ROOT, nic_class: str = NIC_CLASS) -> Raw:
@@ -32,6 +31,12 @@ def pairs(count: int, match: str = PCIE_ROOT, nic_class: str = NIC_CLASS) -> Raw
         requests += [objects.a_request(gpu), objects.a_request(nic, deviceClassName=nic_class)]
         constraints.append(objects.matching(match, gpu, nic))
     return {"requests": requests, "constraints": constraints}
+
+
+def only(device_class: str, count: int = 1, *selectors: str) -> Raw:
+    """Return `spec.devices` for devices of one class, as the request `devices`."""
+    request = objects.a_request("devices", count, *selectors, deviceClassName=device_class)
+    return {"requests": [request]}
 
 
 def a_claim(name: str, spec_devices: Raw) -> Raw:

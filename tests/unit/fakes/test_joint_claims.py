@@ -16,7 +16,6 @@ def test_gpus_and_cards_of_a_claim_match_an_attribute_if_one_is_given() -> None:
     (constraint,) = spec.constraints
     assert (constraint.attribute, constraint.distinct) == (joint.PCIE_ROOT, False)
     assert parsed(joint.devices()).constraints == ()
-    assert [request.name for request in parsed(joint.devices(0, 1)).requests] == ["nics"]
 
 
 def test_each_pair_matches_by_itself() -> None:
@@ -31,3 +30,8 @@ def test_a_template_makes_the_same_claims() -> None:
     devices = joint.devices()
     template = joint.a_template("pair", devices)
     assert template["spec"]["spec"] == joint.a_claim("pair", devices)["spec"]
+
+
+def test_a_claim_for_one_class_alone_may_select_devices() -> None:
+    (request,) = parsed(joint.only("nic.example.com", 2, "true")).requests
+    assert (request.device_class, request.count) == ("nic.example.com", 2)
