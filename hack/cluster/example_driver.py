@@ -30,7 +30,7 @@ LEFT_OUT = ("DaemonSet", "Service")
 
 
 class Profile(StrEnum):
-    """The kind of devices: GPUs, network cards that are shared by bandwidth, CPUs of NUMA nodes."""
+    """The kind of devices: GPUs, NICs that are shared by bandwidth, CPUs of NUMA nodes."""
 
     GPU = "gpu"
     NET = "net"
@@ -42,7 +42,7 @@ class Installation:
     """An installation of the driver: the devices that it publishes on each of its nodes.
 
     `driver_name` is also the DeviceClass's, `gpu.example.com` for the profile `gpu` unless it is
-    given. `devices` is the number of GPUs or network cards; `partitions` cuts each GPU into so many
+    given. `devices` is the number of GPUs or NICs; `partitions` cuts each GPU into so many
     parts with shared counters; `shared` lets several claims have a GPU. `flags` are more of the
     plugin's own (`--binding-conditions`, `--cpu-numa-nodes=2`).
     """

@@ -13,11 +13,11 @@ from driver.kube import client, gvr
 from driver.kubeletplugin import ports
 from tests.fakes import kubelet as kubelets
 from tests.fakes.apiserver import server
-from tests.fakes.nic_driver import cards, ledger
 from tests.fakes.nic_driver import driver as nic_driver
+from tests.fakes.nic_driver import pools, prepared_claims
 from tests.support.builders import objects
 
-NICS = (cards.Nic("nic-0"), cards.Nic("nic-1"))
+NICS = (pools.Nic("nic-0"), pools.Nic("nic-1"))
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def folder() -> Iterator[Path]:
 def nics(kube: client.KubeClient, folder: Path) -> Iterator[nic_driver.NicDriver]:
     with nic_driver.NicDriver(kube) as running:
         running.serve("node-a", folder)
-        running.publish(cards.Pool("node-a", NICS))
+        running.publish(pools.Pool("node-a", NICS))
         yield running
 
 
@@ -46,14 +46,14 @@ def kubelet(folder: Path, nics: nic_driver.NicDriver) -> Iterator[kubelets.Plugi
 
 
 def allocated(api: server.ApiServer, name: str, device: str = "nic-0") -> ports.ClaimRef:
-    """A claim that was given a card, and a GPU of another driver's."""
-    result = {"driver": cards.DRIVER, "device": device, "request": "nics/first"}
+    """A claim that was given a NIC, and a GPU of another driver's."""
+    result = {"driver": pools.DRIVER, "device": device, "request": "nics/first"}
     status = objects.allocated("node-a", result, "gpu-0")
     api.put(gvr.RESOURCE_CLAIMS, objects.a_claim(name, status=status))
     return ports.ClaimRef("default", name, ids.ClaimUid(objects.uid_of(name)))
 
 
-def test_a_claims_card_is_prepared_with_its_variable_and_unprepared_again(
+def test_a_claims_nic_is_prepared_with_its_variable_and_unprepared_again(
     api: server.ApiServer, kubelet: kubelets.Plugin, nics: nic_driver.NicDriver, folder: Path
 ) -> None:
     claim = allocated(api, "first", "nic-1")
@@ -67,12 +67,12 @@ def test_a_claims_card_is_prepared_with_its_variable_and_unprepared_again(
     assert not kubelet.unprepare(claim)[claim.uid].error
     assert list((folder / "cdi").iterdir()) == []
     assert nics.calls == [
-        ledger.Call("prepare", "node-a", "default/first", ("node-a/nic-1",)),
-        ledger.Call("unprepare", "node-a", "default/first", ("node-a/nic-1",)),
+        prepared_claims.Call("prepare", "node-a", "default/first", ("node-a/nic-1",)),
+        prepared_claims.Call("unprepare", "node-a", "default/first", ("node-a/nic-1",)),
     ]
 
 
-def test_a_card_that_two_claims_were_given_is_refused_to_the_second(
+def test_a_nic_that_two_claims_were_given_is_refused_to_the_second(
     api: server.ApiServer, kubelet: kubelets.Plugin, nics: nic_driver.NicDriver
 ) -> None:
     first, second = allocated(api, "first"), allocated(api, "second")
@@ -99,7 +99,7 @@ def test_a_pool_is_published_anew_as_its_next_generation_and_goes_with_the_drive
     with nic_driver.NicDriver(kube) as nics:
         nics.serve("node-a", folder)
         for number in (1, 2):
-            nics.publish(cards.Pool("node-a", NICS[:number]))
+            nics.publish(pools.Pool("node-a", NICS[:number]))
             (entry,) = kube.list(gvr.RESOURCE_SLICES).items
             assert entry["spec"]["pool"]["generation"] == number
             assert len(entry["spec"]["devices"]) == number

@@ -8,8 +8,8 @@ from driver import names
 from driver.kube import client, gvr
 from hack.cluster import api, errors
 from tests.e2e import playground
-from tests.fakes.nic_driver import cards
 from tests.fakes.nic_driver import driver as nic_driver
+from tests.fakes.nic_driver import pools
 
 Raw = dict[str, Any]
 SHOW = "nvidia-smi -L; env; echo shown; exec sleep 3600"
@@ -20,7 +20,7 @@ SHOW = "nvidia-smi -L; env; echo shown; exec sleep 3600"
 def nics_on(
     cluster: api.Cluster, kube: client.KubeClient, nodes: Sequence[str]
 ) -> Iterator[nic_driver.NicDriver]:
-    """Run the NIC driver on nodes, with a card beside each PCIe root of their GPUs."""
+    """Run the NIC driver on nodes, with a NIC beside each PCIe root of their GPUs."""
     with nic_driver.NicDriver(kube) as running:
         for node in nodes:
             serve(running, cluster, kube, node)
@@ -30,9 +30,9 @@ def nics_on(
 def serve(
     running: nic_driver.NicDriver, cluster: api.Cluster, kube: client.KubeClient, node: str
 ) -> None:
-    """Have the NIC driver serve a node too, with a card beside each PCIe root of its GPUs."""
+    """Have the NIC driver serve a node too, with a NIC beside each PCIe root of its GPUs."""
     running.serve(node, cluster.node_dir(node))
-    running.publish(cards.Pool(node, cards.beside(published(kube, names.DRIVER, node))))
+    running.publish(pools.Pool(node, pools.beside(published(kube, names.DRIVER, node))))
 
 
 def published(kube: client.KubeClient, driver: str, node: str = "") -> list[Raw]:

@@ -1,6 +1,6 @@
 """Other DRA drivers on the nodes of ours: each pod runs, whoever allocates its claims.
 
-Kubernetes' own example driver is the real one, with its GPUs and its network cards. Cards that
+Kubernetes' own example driver is the real one, with its GPUs and its NICs. NICs that
 share PCIe roots with our GPUs are of the NIC driver of these tests.
 """
 
@@ -12,8 +12,8 @@ from driver import names
 from driver.kube import client, gvr
 from hack.cluster import api, errors, example_driver
 from tests.e2e import deployments, other_drivers, playground
-from tests.fakes.nic_driver import cards, ledger
 from tests.fakes.nic_driver import driver as nic_driver
+from tests.fakes.nic_driver import pools, prepared_claims
 from tests.support.builders import joint_claims as joint
 
 # Where the example driver is not built yet, the first test waits for that.
@@ -22,7 +22,7 @@ GPUS = example_driver.Installation()
 NETS = example_driver.Installation(example_driver.Profile.NET, devices=2)
 GPU = joint.only(GPUS.name)
 NET = joint.only(NETS.name)
-NIC = joint.only(cards.DRIVER)
+NIC = joint.only(pools.DRIVER)
 MIXED = "e2e-m"
 WIPED_S = 90.0
 """A kubelet deletes the slices of a driver that has left after half a minute."""
@@ -49,7 +49,7 @@ def theirs(cluster: api.Cluster, nodes: tuple[str, ...]) -> Iterator[api.Cluster
 def nics(
     cluster: api.Cluster, nodes: tuple[str, ...], kube: client.KubeClient
 ) -> Iterator[nic_driver.NicDriver]:
-    """The NIC driver on the nodes, a card beside each PCIe root."""
+    """The NIC driver on the nodes, a NIC beside each PCIe root."""
     with other_drivers.nics_on(cluster, kube, nodes) as running:
         yield running
 
@@ -128,7 +128,7 @@ def is_ours(claim: Raw) -> bool:
     return any(writer.startswith("ration-controller") for writer in other_drivers.writers(claim))
 
 
-def test_a_pod_runs_with_a_gpu_of_ours_and_a_network_card_of_theirs(
+def test_a_pod_runs_with_a_gpu_of_ours_and_a_network_nic_of_theirs(
     ground: playground.Playground,
 ) -> None:
     ground.create(playground.a_claim("gpu"), joint.a_claim("net", NET))
@@ -177,7 +177,7 @@ def slices_of_theirs(kube: client.KubeClient) -> list[Raw]:
 # The NIC driver of tests.
 
 
-def test_a_pod_has_a_gpu_of_ours_and_a_card_beside_the_gpus(
+def test_a_pod_has_a_gpu_of_ours_and_a_nic_beside_the_gpus(
     field: playground.Playground, nics: nic_driver.NicDriver
 ) -> None:
     field.create(playground.a_claim("gpu"), joint.a_claim("nic", NIC))
@@ -192,12 +192,12 @@ def test_a_pod_has_a_gpu_of_ours_and_a_card_beside_the_gpus(
     calls = [call for call in nics.calls if call.claim == key]
     assert {call.operation for call in calls} == {"prepare", "unprepare"}
     assert set(calls) == {
-        ledger.Call(operation, node, key, (f"{node}/{device}",))
+        prepared_claims.Call(operation, node, key, (f"{node}/{device}",))
         for operation in ("prepare", "unprepare")
     }
 
 
-def test_a_card_that_two_claims_were_allocated_is_refused_to_the_second(
+def test_a_nic_that_two_claims_were_allocated_is_refused_to_the_second(
     field: playground.Playground, nics: nic_driver.NicDriver
 ) -> None:
     field.create(joint.a_claim("first", NIC), joint.a_claim("second", NIC))
@@ -212,14 +212,14 @@ def test_a_card_that_two_claims_were_allocated_is_refused_to_the_second(
     assert field.pod("second")["status"]["phase"] == "Pending"
 
 
-def test_cards_attached_over_the_network_are_prepared_on_the_node_of_their_pod(
+def test_nics_attached_over_the_network_are_prepared_on_the_node_of_their_pod(
     field: playground.Playground, nics: nic_driver.NicDriver, nodes: tuple[str, ...]
 ) -> None:
-    attached = [cards.Nic(f"far-{number}", attributes={"fabric": True}) for number in (0, 1)]
-    pool = cards.Pool("fabric", tuple(attached), {"allNodes": True})
+    attached = [pools.Nic(f"far-{number}", attributes={"fabric": True}) for number in (0, 1)]
+    pool = pools.Pool("fabric", tuple(attached), {"allNodes": True})
     nics.publish(pool)
-    selector = f"device.attributes['{cards.DRIVER}'].?fabric.orValue(false)"
-    field.create(joint.a_template("far", joint.only(cards.DRIVER, 1, selector)))
+    selector = f"device.attributes['{pools.DRIVER}'].?fabric.orValue(false)"
+    field.create(joint.a_template("far", joint.only(pools.DRIVER, 1, selector)))
     try:
         for node in nodes:
             field.create(other_drivers.a_pod(node, template="far", node=node))
@@ -238,7 +238,7 @@ def test_cards_attached_over_the_network_are_prepared_on_the_node_of_their_pod(
 def mixed(
     cluster: api.Cluster, nics: nic_driver.NicDriver, kube: client.KubeClient
 ) -> Iterator[str]:
-    """A node whose GPUs kube-scheduler allocates, with a card beside each."""
+    """A node whose GPUs kube-scheduler allocates, with a NIC beside each."""
     try:
         playground.add_node(cluster, MIXED, allocator="scheduler")
         other_drivers.serve(nics, cluster, kube, MIXED)
@@ -248,7 +248,7 @@ def mixed(
         cluster.remove_node(MIXED)
 
 
-def test_kube_scheduler_pairs_gpus_and_cards_under_a_root_and_both_drivers_prepare(
+def test_kube_scheduler_pairs_gpus_and_nics_under_a_root_and_both_drivers_prepare(
     mixed: str, field: playground.Playground, nics: nic_driver.NicDriver
 ) -> None:
     pod = other_drivers.a_pod("pod", template="pairs", node=mixed)

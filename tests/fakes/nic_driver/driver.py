@@ -10,7 +10,7 @@ from driver import errors
 from driver.kube import client, gvr
 from driver.pb import dra_v1_pb2 as dra
 from tests.fakes import dra_sockets
-from tests.fakes.nic_driver import cards, ledger
+from tests.fakes.nic_driver import pools, prepared_claims
 
 Raw = dict[str, Any]
 
@@ -21,16 +21,16 @@ class NicDriver:
     End the pods before it: a kubelet cannot unprepare the claims of a driver that has left.
     """
 
-    def __init__(self, kube: client.KubeClient, name: str = cards.DRIVER) -> None:
+    def __init__(self, kube: client.KubeClient, name: str = pools.DRIVER) -> None:
         self.name = name
-        self.calls: list[ledger.Call] = []
+        self.calls: list[prepared_claims.Call] = []
         self._kube = kube
-        self._ledger = ledger.Ledger()
+        self._prepared = prepared_claims.PreparedClaims()
         self._sockets: dict[str, dra_sockets.Sockets] = {}
         self._exits = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        self._kube.create(gvr.DEVICE_CLASSES, cards.device_class(self.name))
+        self._kube.create(gvr.DEVICE_CLASSES, pools.device_class(self.name))
         self._exits.callback(self._kube.delete, gvr.DEVICE_CLASSES, self.name)
         return self
 
@@ -51,7 +51,7 @@ class NicDriver:
         """End the registration at a node's kubelet."""
         self._sockets.pop(node).stop()
 
-    def publish(self, pool: cards.Pool) -> None:
+    def publish(self, pool: pools.Pool) -> None:
         """Publish a pool, or what has become of it as its next generation."""
         entry = pool.slice(self.name)
         name = entry["metadata"]["name"]
@@ -65,7 +65,7 @@ class NicDriver:
         body = {**pool.slice(self.name, generation), "metadata": stored["metadata"]}
         self._kube.replace(gvr.RESOURCE_SLICES, name, body)
 
-    def withdraw(self, pool: cards.Pool) -> None:
+    def withdraw(self, pool: pools.Pool) -> None:
         """Delete the slice of a pool, unless it is gone."""
         with contextlib.suppress(errors.NotFound):
             self._kube.delete(gvr.RESOURCE_SLICES, pool.slice(self.name)["metadata"]["name"])
@@ -75,19 +75,19 @@ class NicDriver:
         error = ""
         try:
             results = self._results(claim)
-            self._ledger.prepare(claim.uid, results)
+            self._prepared.prepare(claim.uid, results)
             self._write_spec(cdi, claim.uid, results)
-        except (ledger.Refused, errors.ApiError) as refusal:
+        except (prepared_claims.Refused, errors.ApiError) as refusal:
             error = str(refusal)
-        devices = tuple(map(ledger.device_name, results))
-        self.calls.append(ledger.Call("prepare", node, _key(claim), devices, error))
+        devices = tuple(map(prepared_claims.device_name, results))
+        self.calls.append(prepared_claims.Call("prepare", node, _key(claim), devices, error))
         prepared = () if error else (self._device(claim.uid, result) for result in results)
         return dra.NodePrepareResourceResponse(devices=prepared, error=error)
 
     def _unprepare(self, node: str, cdi: Path, claim: Any) -> dra.NodeUnprepareResourceResponse:
         (cdi / f"{self.name}-{claim.uid}.json").unlink(missing_ok=True)
-        devices = self._ledger.unprepare(claim.uid)
-        self.calls.append(ledger.Call("unprepare", node, _key(claim), devices))
+        devices = self._prepared.unprepare(claim.uid)
+        self.calls.append(prepared_claims.Call("unprepare", node, _key(claim), devices))
         return dra.NodeUnprepareResourceResponse()
 
     def _results(self, claim: Any) -> list[Raw]:
@@ -95,7 +95,7 @@ class NicDriver:
         stored = self._kube.get(gvr.RESOURCE_CLAIMS, claim.name, claim.namespace)
         allocation = stored.get("status", {}).get("allocation")
         if stored["metadata"]["uid"] != claim.uid or not allocation:
-            raise ledger.Refused(f"claim {_key(claim)} is not allocated")
+            raise prepared_claims.Refused(f"claim {_key(claim)} is not allocated")
         results = allocation["devices"].get("results", ())
         return [result for result in results if result["driver"] == self.name]
 
@@ -103,7 +103,7 @@ class NicDriver:
         """Write the claim's spec whole: containerd reads the folder meanwhile."""
         path = cdi / f"{self.name}-{uid}.json"
         part = path.with_suffix(".part")
-        part.write_text(json.dumps(ledger.cdi_spec(f"{self.name}/nic", uid, results)))
+        part.write_text(json.dumps(prepared_claims.cdi_spec(f"{self.name}/nic", uid, results)))
         part.replace(path)
 
     def _device(self, uid: str, result: Raw) -> dra.Device:
@@ -111,7 +111,7 @@ class NicDriver:
             request_names=[result["request"].partition("/")[0]],
             pool_name=result["pool"],
             device_name=result["device"],
-            cdi_device_ids=[f"{self.name}/nic={ledger.cdi_name(uid, result)}"],
+            cdi_device_ids=[f"{self.name}/nic={prepared_claims.cdi_name(uid, result)}"],
             share_id=result.get("shareID"),
         )
 

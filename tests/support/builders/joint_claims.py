@@ -12,7 +12,7 @@ PCIE_ROOT, NUMA_NODE = names.ATTR_PCIE_ROOT, names.ATTR_NUMA_NODE
 
 
 def devices(gpus: int = 1, nics: int = 1, match: str = "", nic_class: str = NIC_CLASS) -> Raw:
-    """Return `spec.devices` for whole GPUs and cards, as the requests `gpus` and `nics`.
+    """Return `spec.devices` for whole GPUs and NICs, as the requests `gpus` and `nics`.
 
     All have the same value of the attribute `match`, if one is given.
     """
@@ -24,7 +24,7 @@ def devices(gpus: int = 1, nics: int = 1, match: str = "", nic_class: str = NIC_
 
 
 def pairs(count: int, match: str = PCIE_ROOT, nic_class: str = NIC_CLASS) -> Raw:
-    """Return `spec.devices` for pairs of a GPU and a card that have `match` in common."""
+    """Return `spec.devices` for pairs of a GPU and a NIC that have `match` in common."""
     requests, constraints = [], []
     for number in range(count):
         gpu, nic = f"gpu-{number}", f"nic-{number}"

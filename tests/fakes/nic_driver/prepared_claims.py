@@ -1,4 +1,4 @@
-"""Claims that hold network cards, and the CDI spec of a claim."""
+"""Claims that hold NICs, and the CDI spec of a claim."""
 
 import re
 import threading
@@ -18,7 +18,7 @@ class Call:
     """A claim of a kubelet's call, and the answer: `error` is empty unless it was refused.
 
     `operation` is `prepare` or `unprepare`, `claim` its namespace and name; `devices` are the
-    cards as `pool/name`, of an unprepare those that the claim held.
+    NICs as `pool/name`, of an unprepare those that the claim held.
     """
 
     operation: str
@@ -28,17 +28,17 @@ class Call:
     error: str = ""
 
 
-class Ledger:
-    """Cards that claims hold, of all pools and nodes. Thread safe."""
+class PreparedClaims:
+    """NICs that claims hold, of all pools and nodes. Thread safe."""
 
     def __init__(self) -> None:
         self._held: dict[str, list[Raw]] = {}
         self._lock = threading.Lock()
 
     def prepare(self, uid: str, results: Sequence[Raw]) -> None:
-        """Give a claim the cards of its results. Raises Refused where another claim holds any.
+        """Give a claim the NICs of its results. Raises Refused where another claim holds any.
 
-        Shares of a card, which have a shareID, do not exclude each other; admin access holds none.
+        Shares of a NIC, which have a shareID, do not exclude each other; admin access holds none.
         """
         with self._lock:
             for other, held in self._held.items():
@@ -49,23 +49,23 @@ class Ledger:
             self._held[uid] = list(results)
 
     def unprepare(self, uid: str) -> tuple[str, ...]:
-        """Take a claim's cards back; return those that it held."""
+        """Take a claim's NICs back; return those that it held."""
         with self._lock:
             return tuple(map(device_name, self._held.pop(uid, ())))
 
 
 def device_name(result: Raw) -> str:
-    """Return `pool/name` of a result's card."""
+    """Return `pool/name` of a result's NIC."""
     return f"{result['pool']}/{result['device']}"
 
 
 def cdi_name(uid: str, result: Raw) -> str:
-    """Return the name of a result's CDI device; each share of a card has its own."""
+    """Return the name of a result's CDI device; each share of a NIC has its own."""
     return "-".join(filter(None, (uid, result["device"], result.get("shareID"))))
 
 
 def cdi_spec(kind: str, uid: str, results: Sequence[Raw]) -> Raw:
-    """Return the CDI spec of a claim: NIC_<n> is the card whose name ends in the number n."""
+    """Return the CDI spec of a claim: NIC_<n> is the NIC whose name ends in the number n."""
     numbers = [re.sub(r"^.*?(\d*)$", r"\1", result["device"]) for result in results]
     devices = [
         {

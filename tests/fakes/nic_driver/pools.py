@@ -1,4 +1,4 @@
-"""Network cards, and the ResourceSlice and the DeviceClass that the driver publishes of them."""
+"""NICs, and the ResourceSlice and the DeviceClass that the driver publishes of them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ DRIVER = "nic.example.com"
 
 @dataclass(frozen=True, slots=True)
 class Nic:
-    """A network card.
+    """A network interface card as the test describes it.
 
     `shared` lets several claims have it, each with a part of its `capacity`: an amount, or all of
     a DeviceCapacity. `attributes` are further ones of the driver's own, `taints` are the API's.
@@ -28,7 +28,7 @@ class Nic:
     taints: tuple[Raw, ...] = ()
 
     def render(self) -> Raw:
-        """Return the card as a device of a ResourceSlice."""
+        """Return the NIC as a device of a ResourceSlice."""
         standard = {names.ATTR_PCIE_ROOT: self.pcie_root, names.ATTR_NUMA_NODE: self.numa_node}
         values = {**standard, **self.attributes}
         fields = {
@@ -45,7 +45,7 @@ class Nic:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """At most 64 cards of the node of the pool's name, or with `reach` attached over the network.
+    """At most 64 NICs of the node of the pool's name, or with `reach` attached over the network.
 
     `reach` is a part of a ResourceSlice's spec: `allNodes`, or a `nodeSelector`.
     """
@@ -69,12 +69,12 @@ class Pool:
 
 
 def device_class(driver: str = DRIVER) -> Raw:
-    """Return the DeviceClass of all cards, which has the driver's name."""
+    """Return the DeviceClass of all NICs, which has the driver's name."""
     return {**objects.a_class(driver, f"device.driver == '{driver}'"), "metadata": {"name": driver}}
 
 
 def beside(slices: Iterable[Raw], **more: Any) -> tuple[Nic, ...]:
-    """Return a card for each PCIe root of published devices, on the root's NUMA node.
+    """Return a NIC for each PCIe root of published devices, on the root's NUMA node.
 
     They are `nic-0` and on, in the order of the roots; `more` are further fields of each.
     """

@@ -6,19 +6,19 @@ import pytest
 
 from driver import names
 from driver.resources.dra import slices
-from tests.fakes.nic_driver import cards, ledger
+from tests.fakes.nic_driver import pools, prepared_claims
 from tests.support.builders import objects
 
 SHARED = {"shareID": "5c7d1f6e-0000-4000-8000-000000000001"}
 OTHER_SHARE = {"shareID": "5c7d1f6e-0000-4000-8000-000000000002"}
 
 
-def a_result(device: str = "nic-0", **more: Any) -> ledger.Raw:
+def a_result(device: str = "nic-0", **more: Any) -> prepared_claims.Raw:
     return {"pool": "node-a", "device": device, "request": "nics", **more}
 
 
-def test_a_card_is_published_with_the_attributes_that_other_drivers_match() -> None:
-    pool = cards.Pool("node-a", (cards.Nic("nic-0", "pci0000:50", 0, {"rdma": True}),))
+def test_a_nic_is_published_with_the_attributes_that_other_drivers_match() -> None:
+    pool = pools.Pool("node-a", (pools.Nic("nic-0", "pci0000:50", 0, {"rdma": True}),))
     (device,) = slices.parse(pool.slice()).devices
     assert device.attributes == {
         names.ATTR_PCIE_ROOT: "pci0000:50",
@@ -28,11 +28,11 @@ def test_a_card_is_published_with_the_attributes_that_other_drivers_match() -> N
     assert (device.taints, device.allow_multiple) == ((), False)
 
 
-def test_a_shared_card_has_capacity_and_a_tainted_card_its_taints() -> None:
+def test_a_shared_nic_has_capacity_and_a_tainted_nic_its_taints() -> None:
     taint = {"key": "example.com/down", "effect": "NoSchedule"}
     policy = {"value": "10", "requestPolicy": {"default": "1", "validValues": ["1"]}}
     capacity: dict[str, Any] = {"bandwidth": "100G", "vfs": policy}
-    nic = cards.Nic("nic-0", capacity=capacity, shared=True, taints=(taint,))
+    nic = pools.Nic("nic-0", capacity=capacity, shared=True, taints=(taint,))
     assert nic.render() == {
         "name": "nic-0",
         "capacity": {"bandwidth": {"value": "100G"}, "vfs": policy},
@@ -42,17 +42,17 @@ def test_a_shared_card_has_capacity_and_a_tainted_card_its_taints() -> None:
 
 
 def test_a_pool_is_of_its_node_unless_it_is_attached_over_the_network() -> None:
-    nics = (cards.Nic("nic-0"),)
-    local = cards.Pool("node-a", nics).slice()["spec"]
+    nics = (pools.Nic("nic-0"),)
+    local = pools.Pool("node-a", nics).slice()["spec"]
     assert local["nodeName"] == "node-a"
-    everywhere = cards.Pool("fabric", nics, {"allNodes": True}).slice()["spec"]
+    everywhere = pools.Pool("fabric", nics, {"allNodes": True}).slice()["spec"]
     assert everywhere["allNodes"] is True
-    selected = cards.Pool("rack", nics, {"nodeSelector": objects.on_host("node-b")}).slice()["spec"]
+    selected = pools.Pool("rack", nics, {"nodeSelector": objects.on_host("node-b")}).slice()["spec"]
     assert selected["nodeSelector"] == objects.on_host("node-b")
     assert not {"nodeName"} & (everywhere.keys() | selected.keys())
 
 
-def test_there_is_a_card_beside_each_pcie_root_that_devices_publish() -> None:
+def test_there_is_a_nic_beside_each_pcie_root_that_devices_publish() -> None:
     roots = ("pci0000:61", "pci0000:50", "pci0000:61")
     near = [
         {
@@ -64,19 +64,19 @@ def test_there_is_a_card_beside_each_pcie_root_that_devices_publish() -> None:
         }
         for number, root in enumerate(roots)
     ]
-    counters: ledger.Raw = {"spec": {"sharedCounters": []}}
+    counters: prepared_claims.Raw = {"spec": {"sharedCounters": []}}
     published = [counters, objects.a_slice("node-a", [*near, objects.a_device("far")])]
-    assert cards.beside(published) == (
-        cards.Nic("nic-0", "pci0000:50", 0),
-        cards.Nic("nic-1", "pci0000:61", 1),
+    assert pools.beside(published) == (
+        pools.Nic("nic-0", "pci0000:50", 0),
+        pools.Nic("nic-1", "pci0000:61", 1),
     )
 
 
-def test_a_card_of_another_claim_is_refused_until_that_is_unprepared() -> None:
-    claims = ledger.Ledger()
+def test_a_nic_of_another_claim_is_refused_until_that_is_unprepared() -> None:
+    claims = prepared_claims.PreparedClaims()
     claims.prepare("a", [a_result()])
     claims.prepare("a", [a_result()])
-    with pytest.raises(ledger.Refused, match="node-a/nic-0 still prepared for claim a"):
+    with pytest.raises(prepared_claims.Refused, match="node-a/nic-0 still prepared for claim a"):
         claims.prepare("b", [a_result(), a_result("nic-1")])
     claims.prepare("c", [a_result("nic-1")])
     assert claims.unprepare("a") == ("node-a/nic-0",)
@@ -84,17 +84,19 @@ def test_a_card_of_another_claim_is_refused_until_that_is_unprepared() -> None:
     claims.prepare("b", [a_result()])
 
 
-def test_shares_and_admin_access_exclude_nobody_but_a_whole_card_does() -> None:
-    claims = ledger.Ledger()
+def test_shares_and_admin_access_exclude_nobody_but_a_whole_nic_does() -> None:
+    claims = prepared_claims.PreparedClaims()
     claims.prepare("a", [a_result(**SHARED)])
     claims.prepare("b", [a_result(**OTHER_SHARE)])
     claims.prepare("admin", [a_result(adminAccess=True)])
-    with pytest.raises(ledger.Refused):
+    with pytest.raises(prepared_claims.Refused):
         claims.prepare("whole", [a_result()])
 
 
-def test_the_spec_of_a_claim_has_a_variable_for_each_card() -> None:
-    spec = ledger.cdi_spec("nic.example.com/nic", "u", [a_result("nic-3"), a_result(**SHARED)])
+def test_the_spec_of_a_claim_has_a_variable_for_each_nic() -> None:
+    spec = prepared_claims.cdi_spec(
+        "nic.example.com/nic", "u", [a_result("nic-3"), a_result(**SHARED)]
+    )
     assert spec["kind"] == "nic.example.com/nic"
     assert {device["name"]: device["containerEdits"]["env"] for device in spec["devices"]} == {
         "u-nic-3": ["NIC_3=nic-3"],
