@@ -25,6 +25,7 @@ from hack.cluster import (
 TOOLS = "dra-example-driver"
 NAMESPACE = "dra-example-driver"
 PROGRAM = "dra-example-kubeletplugin"
+_REGISTERED_S = 30.0
 # A pod that the process stands for, and a Service that would lead to no pod.
 LEFT_OUT = ("DaemonSet", "Service")
 
@@ -68,7 +69,7 @@ def fetch() -> guests.Parts:
 def install(where: layout.Layout, installation: Installation, nodes: Sequence[str]) -> None:
     """Build the driver if it is not there, apply its objects, and run its plugin on nodes.
 
-    Returns when each node's devices are published. Raises ClusterError.
+    Returns when each kubelet has registered it and its devices are published. Raises ClusterError.
     """
     ports = store.running(where).ports
     parts = fetch()
@@ -81,6 +82,7 @@ def install(where: layout.Layout, installation: Installation, nodes: Sequence[st
         control.launch(where, installation.name, node, words, {"NODE_NAME": node})
     for node in nodes:
         driver.wait_slices(where, node, (installation.name,), installation.name)
+        _wait_registered(where, node, installation.name)
 
 
 def uninstall(where: layout.Layout, installation: Installation) -> None:
@@ -139,6 +141,23 @@ def service_account(objects: Sequence[guests.Object]) -> str:
     """The name of the account that the plugin's pods would have."""
     accounts = [entry for entry in objects if entry["kind"] == "ServiceAccount"]
     return str(accounts[0]["metadata"]["name"])
+
+
+def is_registered(metrics: str, driver_name: str) -> bool:
+    """Whether a kubelet's metrics count a driver's plugin among those that it has registered."""
+    socket = f'/{driver_name}-reg.sock",state="actual_state_of_world"'
+    return any(socket in line and line.endswith(" 1") for line in metrics.splitlines())
+
+
+def _wait_registered(where: layout.Layout, node: str, driver_name: str) -> None:
+    """Wait for the registration: a pod that comes before it waits a minute for the next try."""
+    query = ("get", "--raw", f"/api/v1/nodes/{node}/proxy/metrics")
+    kubectl.wait(
+        f"the kubelet of {node} registers {driver_name}",
+        lambda: is_registered(kubectl.run(where, *query), driver_name),
+        _REGISTERED_S,
+        control.log_path(where, driver_name, node),
+    )
 
 
 def _rendered(

@@ -40,9 +40,10 @@ def nics(kube: client.KubeClient, folder: Path) -> Iterator[nic_driver.NicDriver
 
 @pytest.fixture
 def kubelet(folder: Path, nics: nic_driver.NicDriver) -> Iterator[kubelets.Plugin]:
-    assert nics is not None
     with kubelets.Kubelet(folder / "kubelet") as running:
-        yield running.register()
+        plugin = running.register()
+        nics.wait_registered("node-a")
+        yield plugin
 
 
 def allocated(api: server.ApiServer, name: str, device: str = "nic-0") -> ports.ClaimRef:

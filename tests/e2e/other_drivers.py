@@ -33,6 +33,7 @@ def serve(
     """Have the NIC driver serve a node too, with a NIC beside each PCIe root of its GPUs."""
     running.serve(node, cluster.node_dir(node))
     running.publish(pools.Pool(node, pools.beside(published(kube, names.DRIVER, node))))
+    running.wait_registered(node)
 
 
 def published(kube: client.KubeClient, driver: str, node: str = "") -> list[Raw]:

@@ -128,7 +128,7 @@ def is_ours(claim: Raw) -> bool:
     return any(writer.startswith("ration-controller") for writer in other_drivers.writers(claim))
 
 
-def test_a_pod_runs_with_a_gpu_of_ours_and_a_network_nic_of_theirs(
+def test_a_pod_runs_with_a_gpu_of_ours_and_a_nic_of_theirs(
     ground: playground.Playground,
 ) -> None:
     ground.create(playground.a_claim("gpu"), joint.a_claim("net", NET))

@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import threading
 from collections.abc import Callable
 from concurrent import futures
 from pathlib import Path
@@ -29,6 +30,8 @@ class Sockets(dra_grpc.DRAPluginServicer, registration_grpc.RegistrationServicer
         self._prepare = prepare
         self._unprepare = unprepare
         self._servers: list[grpc.Server] = []
+        self.registered = threading.Event()
+        """Set once a kubelet has registered the driver."""
 
     def start(self) -> None:
         """Listen, the service first. Raises OSError."""
@@ -68,6 +71,8 @@ class Sockets(dra_grpc.DRAPluginServicer, registration_grpc.RegistrationServicer
     ) -> registration.RegistrationStatusResponse:
         del context
         _log.info("registered: %s %s", request.plugin_registered, request.error)
+        if request.plugin_registered:
+            self.registered.set()
         return registration.RegistrationStatusResponse()
 
     def NodePrepareResources(self, request: Any, context: Any) -> Any:  # noqa: N802

@@ -47,6 +47,10 @@ class NicDriver:
         sockets.start()
         self._sockets[node] = sockets
 
+    def wait_registered(self, node: str, within_s: float = 30.0) -> None:
+        """Wait for a node's kubelet: a pod that comes before it waits a minute for the next try."""
+        assert self._sockets[node].registered.wait(within_s), f"{node} has not registered"
+
     def leave(self, node: str) -> None:
         """End the registration at a node's kubelet."""
         self._sockets.pop(node).stop()

@@ -49,6 +49,16 @@ def test_devices_partitions_and_further_flags_reach_the_plugin() -> None:
     assert cut["--gpu-device-status"] == "true"
 
 
+def test_a_plugin_is_registered_once_the_kubelets_metrics_count_it_as_actual() -> None:
+    line = 'plugin_manager_total_plugins{socket_path="/lab/gpu.example.com-reg.sock",state="%s"} %d'
+    wanted_alone = line % ("desired_state_of_world", 1)
+    assert not example_driver.is_registered(wanted_alone, "gpu.example.com")
+    both = f"{wanted_alone}\n{line % ('actual_state_of_world', 1)}\n"
+    assert example_driver.is_registered(both, "gpu.example.com")
+    assert not example_driver.is_registered(both, "net.example.com")
+    assert not example_driver.is_registered(line % ("actual_state_of_world", 0), "gpu.example.com")
+
+
 def test_the_chart_is_rendered_for_the_profile_and_the_drivers_name() -> None:
     cpu = example_driver.Installation(example_driver.Profile.CPU, "cores.example.com")
     assert example_driver.values(cpu) == (
