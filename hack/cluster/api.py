@@ -11,6 +11,7 @@ from hack.cluster import (
     chart,
     control,
     errors,
+    example_driver,
     karpenter,
     kubectl,
     kueue,
@@ -196,6 +197,19 @@ class Cluster:
     def start_kwok(self) -> None:
         """Run kwok as the component `kwok`, which plays the kubelets of nodes without machines."""
         kwok.start(self._where)
+
+    def install_example_driver(
+        self, installation: example_driver.Installation, *nodes: str
+    ) -> None:
+        """Install the real example driver, on every node unless some are named.
+
+        Its plugin is the component of the driver's name on each; see `example_driver.install`.
+        """
+        example_driver.install(self._where, installation, nodes or self.nodes())
+
+    def uninstall_example_driver(self, installation: example_driver.Installation) -> None:
+        """Stop the example driver on every node, and delete its objects."""
+        example_driver.uninstall(self._where, installation)
 
     def load_image(self, archive: Path) -> None:
         """Have every node's containers find the image of an archive."""

@@ -191,15 +191,17 @@ def controller(python: str, where: layout.Layout, name: str, ports: Ports) -> Ar
     return (python, "-m", "driver.controller", *words)
 
 
-def plugin_token(node: str) -> Argv:
+def plugin_token(
+    node: str, account: str = "ration-kubeletplugin", namespace: str = NAMESPACE
+) -> Argv:
     """Kubectl's words for a token that carries the node's name and dies with the node."""
     return (
-        *controller_token("ration-kubeletplugin"),
+        *controller_token(account, namespace),
         "--bound-object-kind=Node",
         f"--bound-object-name={node}",
     )
 
 
-def controller_token(account: str = "ration-controller") -> Argv:
+def controller_token(account: str = "ration-controller", namespace: str = NAMESPACE) -> Argv:
     """Kubectl's words for a token of a service account."""
-    return ("create", "token", account, f"--namespace={NAMESPACE}", "--duration=24h")
+    return ("create", "token", account, f"--namespace={namespace}", "--duration=24h")

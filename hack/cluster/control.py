@@ -122,6 +122,17 @@ def read(where: layout.Layout, component: str, node: str | None) -> processes.Re
     return record
 
 
+def recorded(where: layout.Layout) -> tuple[tuple[str, str | None], ...]:
+    """Every component that was started and not forgotten since, with its node."""
+    records = (processes.Record.read(path) for path in sorted(where.records.glob("*.json")))
+    return tuple((record.spec.component, record.spec.node) for record in records if record)
+
+
+def forget(where: layout.Layout, component: str, node: str | None) -> None:
+    """Remove the record of a component that has ended; its log stays."""
+    record_path(where, component, node).unlink(missing_ok=True)
+
+
 def pid(where: layout.Layout, component: str, node: str | None) -> int | None:
     """The process id of a component; none while it does not run."""
     process = read(where, component, node).process

@@ -73,9 +73,11 @@ def start_node(where: layout.Layout, entry: state.NodeState, ports: argv.Ports) 
     control.launch(where, "plugin", name, argv.plugin(sys.executable, folders, entry, ports))
 
 
-def wait_slices(where: layout.Layout, name: str, components: Sequence[str]) -> None:
-    """Wait until all the node's devices are published; its components are to live meanwhile."""
-    selector = f"--field-selector=spec.nodeName={name},spec.driver={DRIVER}"
+def wait_slices(
+    where: layout.Layout, name: str, components: Sequence[str], driver: str = DRIVER
+) -> None:
+    """Wait until a driver's devices of a node are published; its components live meanwhile."""
+    selector = f"--field-selector=spec.nodeName={name},spec.driver={driver}"
     counts = "--output=jsonpath={.items[*].spec.pool.resourceSliceCount}"
     query = ("get", "resourceslices", selector, counts)
 

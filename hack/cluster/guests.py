@@ -38,15 +38,15 @@ class Parts(NamedTuple):
     source: Path
 
 
-def fetch(name: str) -> Parts:
-    """The program of a tool set of that name, built the first time, and the set's sources.
+def fetch(name: str, program: str = "") -> Parts:
+    """A program of a tool set (of the set's name), built the first time, and the set's sources.
 
     Raises CommandFailedError where it cannot be built.
     """
     console = rich.console.Console(stderr=True)
     steps = progress.Steps(console, toolchain.cache_root() / "timings.json")
     source = toolchain.source(versions.load().sets()[name])
-    return Parts(toolchain.program(name, steps), source)
+    return Parts(toolchain.program(program or name, steps), source)
 
 
 def read(text: str) -> list[Object]:
@@ -83,6 +83,13 @@ def apply(where: layout.Layout, objects: Sequence[Object]) -> None:
     if served:
         words = ("--for=condition=Established", f"--timeout={START_S:.0f}s")
         kubectl.run(where, "wait", *words, *served)
+
+
+def delete(where: layout.Layout, objects: Sequence[Object]) -> None:
+    """Delete objects; those that are gone already are no error."""
+    every = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+    flags = ("--ignore-not-found", "--filename=-")
+    kubectl.run(where, "delete", *flags, standard_input=json.dumps(every))
 
 
 def folder(where: layout.Layout, component: str) -> Path:

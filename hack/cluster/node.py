@@ -131,7 +131,8 @@ def wait_ready(where: layout.Layout, node: str) -> None:
 
 def remove(where: layout.Layout, node: state.NodeState, absent: tuple[str, ...]) -> None:
     """End a node as if its machine were taken away, and forget it."""
-    for component in (*state.NODE_DRIVER, *state.NODE_CORE):
+    components = (*foreign(where, node.name), *state.NODE_DRIVER, *state.NODE_CORE)
+    for component in components:
         with contextlib.suppress(errors.ClusterError):
             control.kill(where, component, node.name)
     _move_proxy(where, node.name)
@@ -140,8 +141,7 @@ def remove(where: layout.Layout, node: state.NodeState, absent: tuple[str, ...])
     pods = ("delete", "pods", "--all-namespaces", f"--field-selector=spec.nodeName={node.name}")
     kubectl.run(where, *pods, "--force", "--grace-period=0", "--wait=false")
     groups = (f"pods/{node.name}", *(
-        f"components/{processes.key(name, node.name)}"
-        for name in (*state.NODE_CORE, *state.NODE_DRIVER)
+        f"components/{processes.key(component, node.name)}" for component in components
     ))  # fmt: skip
     for group in groups:
         end_group(where, group)
@@ -149,8 +149,18 @@ def remove(where: layout.Layout, node: state.NodeState, absent: tuple[str, ...])
     host.remove_addresses((plan.node_address(node.index),))
     host.remove_foreign_files(where, absent, node.name)
     (where.nodes / node.name).unlink(missing_ok=True)
-    for component in (*state.NODE_CORE, *state.NODE_DRIVER):
-        control.record_path(where, component, node.name).unlink(missing_ok=True)
+    for component in components:
+        control.forget(where, component, node.name)
+
+
+def foreign(where: layout.Layout, node: str) -> tuple[str, ...]:
+    """The components of a node that are neither its own nor this driver's: other drivers'."""
+    own = {*state.NODE_DRIVER, *state.NODE_CORE}
+    return tuple(
+        component
+        for component, location in control.recorded(where)
+        if location == node and component not in own
+    )
 
 
 def start_proxy(where: layout.Layout, node: str) -> None:

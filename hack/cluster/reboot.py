@@ -32,7 +32,13 @@ def reboot(where: layout.Layout, name: str, furnish: Callable[[], None] | None =
         if cluster.node(name) is None:
             names = ", ".join(entry.name for entry in cluster.nodes)
             raise errors.ClusterError(f"no node {name}; expected one of {names}")
-        components = (*state.NODE_CORE, *cluster.driver_components())
+        # As a DaemonSet's pods, other drivers that run come back with the node.
+        others = tuple(
+            component
+            for component in node.foreign(where, name)
+            if control.condition(where, component, name) in {"running", "frozen"}
+        )
+        components = (*state.NODE_CORE, *cluster.driver_components(), *others)
         _lose_power(where, name, components)
         if cluster.driver is state.Driver.PODS:
             namespaces.make(where.node(name))

@@ -190,8 +190,7 @@ class Programs:
     def _write_access(self) -> None:
         location, node = self.places.where, self.places.node
         namespace, _, account = self.subject.cluster.account.partition("/")
-        plugin_token = list(argv.plugin_token(node))
-        plugin_token[2], plugin_token[3] = account, f"--namespace={namespace}"
+        plugin_token = argv.plugin_token(node, account, namespace)
         token = self.places.kubeconfig.with_suffix(".token")
         certificates.write_secret(token, kubectl.run(location, *plugin_token).strip().encode())
         cluster = store.running(location)
