@@ -1,15 +1,18 @@
 """Published GPUs of a node, and the slots of each that claims can have. Pure.
 
-A slot is one device of ours: the whole GPU, a MIG placement, the shared GPU.
+A slot is one device: the whole GPU, a MIG placement, the shared GPU. GPUs of managed drivers are
+read by their vocabularies.
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from driver import names
 from driver.devices import faces
 from driver.resources.dra import pools, slices
+from driver.scheduling.allocator.capacity import pool_layout, vocabulary
+from driver.scheduling.allocator.policies import base
 from driver.scheduling.reports import model
 
 _SLICE = "memory-slice-"
@@ -17,16 +20,21 @@ _MODES: Mapping[str, model.Mode] = {
     names.SHARING_MPS: "mps",
     names.SHARING_TIME_SLICING: "time-slicing",
 }
-_FAULT_TAINTS = frozenset(
-    {
-        names.TAINT_LOST,
-        names.TAINT_XID,
-        names.TAINT_RECOVERY,
-        names.TAINT_ROW_REMAP,
-        names.TAINT_ECC,
-        names.TAINT_QUARANTINE,
-    }
+_LAYOUT_MODES: Mapping[str, model.Mode] = {
+    base.MIG: "mig",
+    base.MPS: "mps",
+    base.TIME_SLICING: "time-slicing",
+}
+_FAULT_TAINTS = (
+    names.TAINT_LOST,
+    names.TAINT_XID,
+    names.TAINT_RECOVERY,
+    names.TAINT_ROW_REMAP,
+    names.TAINT_ECC,
+    names.TAINT_QUARANTINE,
 )
+_PART = "-mig-"
+"""Between a GPU's name and that of its part, in the device names of NVIDIA's driver."""
 _HIDDEN_TAINTS = names.OWN_TAINTS | {names.WITHDRAWN_TAINT}
 
 
@@ -45,7 +53,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class PublishedGpu:
-    """A GPU as it is published, without its claims; `slots` in the order of its devices."""
+    """A GPU as it is published, without its claims; `slots` in the order of its devices.
+
+    A taint whose key begins with one of `fault_taints` says that it failed.
+    """
 
     name: str
     uuid: str
@@ -59,6 +70,7 @@ class PublishedGpu:
     allocator: str
     slots: Mapping[str, Slot]
     taints: tuple[model.Taint, ...]
+    fault_taints: tuple[str, ...] = _FAULT_TAINTS
 
     @property
     def modes(self) -> tuple[model.Mode, ...]:
@@ -67,22 +79,23 @@ class PublishedGpu:
 
     @property
     def health(self) -> model.Health:
-        """Health by the taints that exclude new claims: our fault taints, or any other."""
+        """Health by the taints that exclude new claims: fault taints, or any other."""
         keys = {taint.key for taint in self.taints if taint.effect != "None"}
-        if keys & _FAULT_TAINTS:
+        if any(key.startswith(self.fault_taints) for key in keys):
             return "unhealthy"
         return "cordoned" if keys else "healthy"
 
 
 class PublishedPool:
-    """The pool of one node, parsed once."""
+    """The pools of one node's GPUs, ours and those of managed drivers, parsed once."""
 
-    def __init__(self, pool: pools.Pool) -> None:
-        self._pool = pool
+    def __init__(self, *parts: pools.Pool) -> None:
+        self._parts = parts
 
-    def is_parsed_from(self, other: pools.Pool) -> bool:
+    def is_parsed_from(self, parts: Sequence[pools.Pool]) -> bool:
         """Return whether it was parsed from these same slices."""
-        own_slices, other_slices = self._pool.slices, other.slices
+        own_slices = [entry for part in self._parts for entry in part.slices]
+        other_slices = [entry for part in parts for entry in part.slices]
         return len(own_slices) == len(other_slices) and all(
             a is b for a, b in zip(own_slices, other_slices, strict=True)
         )
@@ -90,19 +103,79 @@ class PublishedPool:
     @property
     def complete(self) -> bool:
         """True if all slices of the generation exist."""
-        return self._pool.complete
+        return all(part.complete for part in self._parts)
 
     @functools.cached_property
     def gpus(self) -> tuple[PublishedGpu, ...]:
-        """GPUs in PCI order, which is the order of names."""
-        by_gpu: dict[str, list[slices.Device]] = {}
-        for resource_slice in self._pool.slices:
-            for device in resource_slice.devices:
-                by_gpu.setdefault(gpu_name(device.name), []).append(device)
-        total = _memory_slices(self._pool)
+        """GPUs in PCI order, those of our driver first."""
         return tuple(
-            _published_gpu(name, by_gpu[name], total.get(name, 0)) for name in sorted(by_gpu)
+            gpu
+            for part in self._parts
+            for gpu in (_own_gpus(part) if _is_own(part) else _managed_gpus(part))
         )
+
+    @functools.cached_property
+    def managed_devices(self) -> Mapping[tuple[str, str, str], str]:
+        """GPUs by driver, pool and device, of managed drivers."""
+        return {
+            (part.driver, part.name, device): gpu.name
+            for part in self._parts
+            if not _is_own(part)
+            for gpu in _managed_gpus(part)
+            for device in gpu.slots
+        }
+
+
+def _is_own(pool: pools.Pool) -> bool:
+    return vocabulary.vocabulary(pool) is vocabulary.OWN
+
+
+def _own_gpus(pool: pools.Pool) -> Iterator[PublishedGpu]:
+    """Yield the GPUs of our pool in PCI order, which is the order of names."""
+    by_gpu: dict[str, list[slices.Device]] = {}
+    for resource_slice in pool.slices:
+        for device in resource_slice.devices:
+            by_gpu.setdefault(gpu_name(device.name), []).append(device)
+    total = _memory_slices(pool)
+    for name in sorted(by_gpu):
+        count = total.get(name, 0)
+        slots = tuple(_slot(entry, count) for entry in by_gpu[name])
+        yield _published_gpu(name, by_gpu[name], slots, count)
+
+
+def _managed_gpus(pool: pools.Pool) -> tuple[PublishedGpu, ...]:
+    """Return the GPUs of a managed driver's pool in PCI order, by its vocabulary."""
+    words = vocabulary.vocabulary(pool)
+    layout = pool_layout.get_layout(pool)
+    by_gpu: dict[int, list[pool_layout.Face]] = {}
+    for face in layout.faces.values():
+        by_gpu.setdefault(face.gpu, []).append(face)
+    gpus = []
+    for index, group in by_gpu.items():
+        gpu_model = layout.idle_gpus[index].model
+        devices = [face.device for face in group]
+        name = min((device.name for device in devices), key=len).partition(_PART)[0]
+        count = gpu_model.all_slices.bit_length() if gpu_model.placements else 0
+        slots = tuple(_managed_slot(face, words, count) for face in group)
+        gpu = _published_gpu(name, devices, slots, count)
+        numa = layout.locations[index].numa_node
+        gpus.append(
+            replace(
+                gpu,
+                product=gpu_model.product,
+                numa=None if numa == base.UNKNOWN_NUMA else numa,
+                fault_taints=(*_FAULT_TAINTS, *words.fault_taints),
+            )
+        )
+    return tuple(sorted(gpus, key=lambda gpu: (gpu.pci, gpu.name)))
+
+
+def _managed_slot(face: pool_layout.Face, words: vocabulary.Vocabulary, memory_slices: int) -> Slot:
+    mode = _LAYOUT_MODES.get(face.mode, "whole")
+    numbers = [bit for bit in range(face.mask.bit_length()) if face.mask >> bit & 1]
+    start, width = _place(numbers, memory_slices) if mode == "mig" else (0, model.WHOLE_BAR)
+    profile = str(face.device.attributes.get(words.profile, ""))
+    return Slot(face.device.name, mode, start, width, face.memory, 0, profile)
 
 
 def gpu_name(device: str) -> str:
@@ -119,11 +192,12 @@ def _memory_slices(pool: pools.Pool) -> dict[str, int]:
     return counts
 
 
-def _published_gpu(name: str, devices: list[slices.Device], memory_slices: int) -> PublishedGpu:
+def _published_gpu(
+    name: str, devices: list[slices.Device], slots: tuple[Slot, ...], memory_slices: int
+) -> PublishedGpu:
     facts = {key: value for entry in reversed(devices) for key, value in entry.attributes.items()}
     numa = facts.get(names.ATTR_NUMA_NODE)
     peers = facts.get(names.ATTR_NVLINK_PEERS)
-    slots = tuple(_slot(entry, memory_slices) for entry in devices)
     whole = [entry.memory for entry in slots if entry.mode != "mig"]
     return PublishedGpu(
         name=name,
@@ -158,10 +232,8 @@ def _kind(device: slices.Device) -> str:
 def _slot(device: slices.Device, memory_slices: int) -> Slot:
     mode = _mode(device)
     start, width = 0, model.WHOLE_BAR
-    if mode == "mig" and memory_slices:
-        memory_slice_numbers = sorted(_slices_of(device)) or [0]
-        start = memory_slice_numbers[0] * model.WHOLE_BAR // memory_slices
-        width = (memory_slice_numbers[-1] + 1) * model.WHOLE_BAR // memory_slices - start
+    if mode == "mig":
+        start, width = _place(sorted(_slices_of(device)), memory_slices)
     return Slot(
         device=device.name,
         mode=mode,
@@ -171,6 +243,15 @@ def _slot(device: slices.Device, memory_slices: int) -> Slot:
         compute=_amount(device, names.CAP_COMPUTE),
         profile=str(device.attributes.get(names.ATTR_PROFILE, "")),
     )
+
+
+def _place(numbers: Sequence[int], memory_slices: int) -> tuple[int, int]:
+    """Return start and width of a part with these memory slices, in ascending order."""
+    if not memory_slices:
+        return 0, model.WHOLE_BAR
+    first, last = (numbers[0], numbers[-1]) if numbers else (0, 0)
+    start = first * model.WHOLE_BAR // memory_slices
+    return start, (last + 1) * model.WHOLE_BAR // memory_slices - start
 
 
 def _mode(device: slices.Device) -> model.Mode:
