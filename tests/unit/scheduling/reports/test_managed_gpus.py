@@ -1,50 +1,13 @@
 """GPUs of a managed driver in the reports, by slices that NVIDIA's driver published."""
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from driver import names
 from driver.scheduling.reports import catalog, model
+from tests.support.builders import managed_gpus
+from tests.support.builders.managed_gpus import NODE, RULE, holding, published
 from tests.support.scenarios import fleets
 
-Raw = dict[str, Any]
-NVIDIA = "gpu.nvidia.com"
-DATA = Path(__file__).parents[3] / "data" / "slices"
-NODE = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "metadata": {"name": "node-a"},
-    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-}
-RULE = {
-    "apiVersion": "resource.k8s.io/v1",
-    "kind": "DeviceTaintRule",
-    "metadata": {"name": f"ration-driver-{NVIDIA}", "labels": {names.ALLOCATOR_RULE: "true"}},
-    "spec": {
-        "deviceSelector": {"driver": NVIDIA},
-        "taint": {"key": names.ALLOCATOR_TAINT, "value": "controller", "effect": "NoSchedule"},
-    },
-}
-
-
-def published(name: str) -> list[Raw]:
-    items: list[Raw] = json.loads((DATA / f"nvidia-{name}.json").read_text())["items"]
-    return items
-
-
-def holding(name: str, device: str) -> Raw:
-    result = {"request": "gpu", "driver": NVIDIA, "pool": "node-a", "device": device}
-    request = {"name": "gpu", "exactly": {"deviceClassName": NVIDIA}}
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": name, "namespace": "team", "uid": name},
-        "spec": {"devices": {"requests": [request]}},
-        "status": {"allocation": {"devices": {"results": [result]}}},
-    }
+Raw = managed_gpus.Raw
 
 
 def reading(name: str, *more: Raw) -> catalog.Reports:
