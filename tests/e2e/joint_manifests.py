@@ -61,22 +61,22 @@ def single(name: str, requests: Sequence[Raw], *constraints: Raw, runs: int = 1)
 
 def joined() -> list[Manifest]:
     """GPUs and NICs in one claim, with an attribute in common or without."""
-    found = []
+    result = []
     for gpus, nics in ((1, 1), (2, 1), (2, 2), (4, 2)):
         for attribute in ("", joint.PCIE_ROOT, joint.NUMA_NODE):
             constraints = [objects.matching(attribute)] if attribute else []
             possible = attribute != joint.PCIE_ROOT or (gpus, nics) == (1, 1)
             name = f"{gpus} GPUs, {nics} NICs, {attribute.rpartition('/')[2] or 'anywhere'}"
             requests = [gpu(count=gpus), nic(count=nics)]
-            found.append(single(name, requests, *constraints, runs=int(possible)))
+            result.append(single(name, requests, *constraints, runs=int(possible)))
     for count in (1, 2, 4, 8):
         pairs = joint.pairs(count)
         for request in pairs["requests"]:
             if request["name"].startswith("nic"):
                 request["exactly"]["selectors"] = nic()["exactly"]["selectors"]
         objs = (joint.a_claim("all", pairs), pod("pod", "all"))
-        found.append(Manifest(f"{count} pairs under a root each", objs))
-    return found
+        result.append(Manifest(f"{count} pairs under a root each", objs))
+    return result
 
 
 def apart() -> list[Manifest]:
@@ -226,12 +226,12 @@ def modes() -> list[Manifest]:
         "a share under MPS": objects.a_request("gpus", deviceClassName="gpu-mps.ration.dev"),
         "a share of time": objects.a_request("gpus", deviceClassName="gpu-timeslice.ration.dev"),
     }
-    found = [single(f"{name} and a NIC", [request, nic()]) for name, request in parts.items()]
+    result = [single(f"{name} and a NIC", [request, nic()]) for name, request in parts.items()]
     configured = claim("all", [gpu(), nic()])
     ours = objects.a_config("GpuConfig", "gpus")
     theirs = {"requests": ["nics"], "opaque": {"driver": NIC, "parameters": {"mtu": 9000}}}
     configured["spec"]["devices"]["config"] = [ours, theirs]
-    found.append(Manifest("configuration of each driver", (configured, pod("pod", "all"))))
+    result.append(Manifest("configuration of each driver", (configured, pod("pod", "all"))))
     parted = pod("pod", "all")
     (main,) = parted["spec"]["containers"]
     (entry,) = main["resources"]["claims"]
@@ -239,7 +239,7 @@ def modes() -> list[Manifest]:
     side = {**main, "name": "side", "resources": {"claims": [{**entry, "request": "nics"}]}}
     parted["spec"]["containers"].append({**side, "command": ["sh", "-c", "exec sleep 3600"]})
     objs = (claim("all", [gpu(), nic()]), parted)
-    return [*found, Manifest("a container for the GPU, one for the NIC", objs)]
+    return [*result, Manifest("a container for the GPU, one for the NIC", objs)]
 
 
 def crowds() -> list[Manifest]:
@@ -267,13 +267,13 @@ def workloads() -> list[Manifest]:
             "constraints": [objects.matching(joint.PCIE_ROOT)],
         },
     )
-    found = []
+    result = []
     for kind in ("Deployment", "StatefulSet", "Job"):
         workload = other_drivers.a_workload(kind, "web", "pair", replicas=4)
         spec = workload["spec"]["template"]["spec"]
         spec |= {"nodeSelector": {}, "tolerations": []}
-        found.append(Manifest(f"a {kind} of pairs", (template, workload), pods=4, runs=4))
-    return found
+        result.append(Manifest(f"a {kind} of pairs", (template, workload), pods=4, runs=4))
+    return result
 
 
 def manifests() -> list[Manifest]:
