@@ -165,7 +165,8 @@ def shared() -> list[Manifest]:
             runs=0,
         ),
         Manifest("four pods with a part of a NIC each", several, 4, 4),
-        single("two parts of NICs in one claim", [part, {**big, "name": "more"}]),
+        single("two parts of one NIC in one claim", [part, {**part, "name": "more"}]),
+        single("more parts than one NIC has", [part, {**big, "name": "more"}], runs=0),
     ]
 
 
