@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from driver.controller.config import ControllerConfig
-from hack.chart import rights_page, why
+from hack.chart import helm, rights_page, why
+from hack.cluster import shell
 from tests.contract.chart import rendered, rendered_workloads
 
 pytestmark = rendered.BUILDS_HELM
@@ -163,6 +164,22 @@ def test_uninstalling_waits_for_no_node_and_knows_the_drivers() -> None:
     assert not [word for word in jobs["stop"] if word.startswith("--plugin")]
     assert "--allocator-rules" in jobs["sweep"]
     assert not [word for word in jobs["sweep"] if word.startswith(("--lease", "--secret"))]
+
+
+def notes(*flags: str) -> str:
+    """Return what Helm prints after an installation, without a cluster."""
+    words = ("install", helm.RELEASE, str(helm.CHART), "--dry-run=client")
+    output = shell.run((str(helm.program()), *words, f"--namespace={helm.NAMESPACE}", *flags))
+    return output.partition("NOTES:")[2]
+
+
+def test_notes_name_the_rules_and_nothing_that_is_not_there() -> None:
+    text = notes(*ONLY)
+    assert "devices of gpu.example.com, which their own drivers publish" in text
+    assert "kubectl get devicetaintrules -l ration.dev/allocator-rule=true" in text
+    assert "ration doctor --namespace ration-system" in text
+    for word in ("kubeletplugin", "resourceslices", "helm test", "gpu.ration.dev", "MPS"):
+        assert word not in text
 
 
 @pytest.mark.parametrize(
