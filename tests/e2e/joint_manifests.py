@@ -14,6 +14,7 @@ NIC = pools.DRIVER
 FABRIC = "fabric"
 FAR = f"device.attributes['{NIC}'].?fabric.orValue(false)"
 NEAR = f"!{FAR}"
+TAINTED = f"device.attributes['{NIC}'].?tainted.orValue(false)"
 SHARED = f"device.attributes['{NIC}'].?shared.orValue(false)"
 """NICs of a node that several claims may have, each with a part of the bandwidth."""
 
@@ -22,18 +23,25 @@ SHARED = f"device.attributes['{NIC}'].?shared.orValue(false)"
 class Manifest:
     """Objects that are created together; `pods` of them are Pods or replicas.
 
-    `runs` are the pods that run at least under kube-scheduler, by the API's own rules.
+    `runs` of them run under kube-scheduler, by the API's own rules, and as many at least under our
+    controller: more where it has more to give.
     """
 
     name: str
     objects: tuple[Raw, ...]
     pods: int = 1
     runs: int = 1
+    more: int = 0
+
+    @property
+    def controller_runs(self) -> int:
+        """Pods that run under our controller."""
+        return self.runs + self.more
 
 
 def nic(name: str = "nics", count: int = 1, *selectors: str, **more: Any) -> Raw:
     """Return a request for NICs of the node, or for what selectors say."""
-    chosen = selectors or (NEAR, f"!{SHARED}")
+    chosen = selectors or (NEAR, f"!{SHARED}", f"!{TAINTED}")
     return objects.a_request(name, count, *chosen, deviceClassName=NIC, **more)
 
 
@@ -172,7 +180,7 @@ def shared() -> list[Manifest]:
 
 def tolerated() -> list[Manifest]:
     """Tainted NICs: `nic-t` of each node."""
-    tainted = f"device.attributes['{NIC}'].?tainted.orValue(false)"
+    tainted = TAINTED
     toleration = [{"key": "example.com/repair", "operator": "Exists"}]
     return [
         single("a tainted NIC without a toleration", [nic("nics", 1, tainted)], runs=0),
@@ -221,13 +229,15 @@ def selected() -> list[Manifest]:
 
 
 def modes() -> list[Manifest]:
-    """Parts of GPUs beside NICs, and configuration of each driver."""
-    parts = {
-        "a MIG device": objects.a_request("gpus", deviceClassName="gpu-mig.ration.dev"),
-        "a share under MPS": objects.a_request("gpus", deviceClassName="gpu-mps.ration.dev"),
-        "a share of time": objects.a_request("gpus", deviceClassName="gpu-timeslice.ration.dev"),
-    }
-    result = [single(f"{name} and a NIC", [request, nic()]) for name, request in parts.items()]
+    """Parts of GPUs beside NICs, and configuration of each driver.
+
+    Shared GPUs are published for kube-scheduler only with `--share-domain=cluster` (D18).
+    """
+    result = [
+        single("a MIG device and a NIC", [part("gpu-mig.ration.dev"), nic()]),
+        shares("a share under MPS and a NIC", "gpu-mps.ration.dev"),
+        shares("a share of time and a NIC", "gpu-timeslice.ration.dev"),
+    ]
     configured = claim("all", [gpu(), nic()])
     ours = objects.a_config("GpuConfig", "gpus")
     theirs = {"requests": ["nics"], "opaque": {"driver": NIC, "parameters": {"mtu": 9000}}}
@@ -241,6 +251,17 @@ def modes() -> list[Manifest]:
     parted["spec"]["containers"].append({**side, "command": ["sh", "-c", "exec sleep 3600"]})
     objs = (claim("all", [gpu(), nic()]), parted)
     return [*result, Manifest("a container for the GPU, one for the NIC", objs)]
+
+
+def part(device_class: str) -> Raw:
+    """Return a request for a part of a GPU."""
+    return objects.a_request("gpus", deviceClassName=device_class)
+
+
+def shares(name: str, device_class: str) -> Manifest:
+    """Return a pod that runs only under our controller."""
+    objs = (claim("all", [part(device_class), nic()]), pod("pod", "all"))
+    return Manifest(name, objs, runs=0, more=1)
 
 
 def crowds() -> list[Manifest]:
