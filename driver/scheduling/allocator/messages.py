@@ -33,7 +33,7 @@ def unschedulable(result: allocator_types.Unschedulable) -> str:
     if result.blocker is not None:
         return f"{result.blocker}: {result.detail}"
     if not result.rejections:
-        return "No node publishes devices of this driver"
+        return "No node publishes devices that the controller allocates"
     lines = [
         f"{_node_names(names)}: {node_rejection(rejection)}"
         for rejection, names in result.rejections.items()

@@ -31,6 +31,11 @@ class Reports:
     explain: Explain = no_explanation
     events: Sequence[model.Moment] = field(default_factory=tuple)
 
+    @property
+    def managed_drivers(self) -> tuple[str, ...]:
+        """Other drivers whose devices the controller allocates."""
+        return self.cluster.managed_drivers
+
     def fleet(self) -> model.Fleet:
         """Return the figures of the fleet."""
         return self.cluster.cached(

@@ -100,7 +100,7 @@ class ClusterModel:
         """Claims' results with devices of ours, by pool and GPU, the oldest first."""
         by_gpu: dict[tuple[str, str], list[TakenDevice]] = {}
         for claim in self.objects.claims.values():
-            for result in self.managed_results(claim):
+            for result in self.own_results(claim):
                 by_gpu.setdefault(self._gpu_key(result.device), []).append(
                     TakenDevice(claim, result)
                 )
@@ -146,8 +146,14 @@ class ClusterModel:
     def _gpu_key(self, device: resource_claims.DeviceId) -> tuple[str, str]:
         return device.pool, slots.gpu_name(device.device)
 
-    def managed_results(self, claim: resource_claims.Claim) -> Iterator[resource_claims.Result]:
-        """Yield a claim's devices of ours."""
+    @functools.cached_property
+    def managed_drivers(self) -> tuple[str, ...]:
+        """Other drivers whose devices the controller allocates, by its rules; sorted."""
+        rules = (rule for rule in self.objects.rules.values() if rule.is_allocator_rule)
+        return tuple(sorted({rule.driver for rule in rules if rule.driver is not None}))
+
+    def own_results(self, claim: resource_claims.Claim) -> Iterator[resource_claims.Result]:
+        """Yield a claim's devices of our driver."""
         for result in claim.allocation.results if claim.allocation else ():
             if result.device.driver == self.objects.driver:
                 yield result
@@ -182,12 +188,14 @@ class ClusterModel:
         return "" if self.queues.is_implicit_only else self.queues.pod_queue(pod)
 
     def requests_managed(self, claim: resource_claims.Claim) -> bool:
-        """Return whether a claim has devices of ours, or requests a class that can select some.
+        """Return whether a claim has devices of the controller, or requests a class of such.
 
-        A class without driver can, and so can a missing one.
+        Those are devices of ours and of managed drivers. A class without driver can select some,
+        and so can a missing one.
         """
         if claim.allocation is not None:
-            return any(True for _ in self.managed_results(claim))
+            drivers = {result.device.driver for result in claim.allocation.results}
+            return not drivers.isdisjoint({self.objects.driver, *self.managed_drivers})
         subrequests = (
             subrequest
             for request in claim.spec.requests
@@ -199,12 +207,13 @@ class ClusterModel:
 
     @functools.cached_property
     def _foreign_classes(self) -> frozenset[str]:
-        """Classes that cannot select devices of ours, by the text of their selectors."""
+        """Classes that cannot select devices of the controller, by the text of their selectors."""
+        drivers = (self.objects.driver, *self.managed_drivers)
         return frozenset(
             device_class.name
             for device_class in self.objects.classes.values()
             if device_class.selectors
-            and not any(self.objects.driver in text for text in device_class.selectors)
+            and not any(driver in text for text in device_class.selectors for driver in drivers)
         )
 
 

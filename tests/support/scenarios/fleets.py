@@ -341,6 +341,18 @@ def _placeholder(name: str, shape: str, wish: str, time: str, node: str = "") ->
     return {"apiVersion": "v1", "kind": "Pod", **pod}
 
 
+def an_allocator_rule(driver: str) -> Raw:
+    """The controller's DeviceTaintRule for all devices of a driver."""
+    meta = {
+        **objects.meta(f"ration-driver-{driver}", None),
+        "labels": {names.ALLOCATOR_RULE: "true"},
+    }
+    taint = {"key": names.ALLOCATOR_TAINT, "value": "controller", "effect": "NoSchedule"}
+    spec = {"deviceSelector": {"driver": driver}, "taint": taint}
+    kind = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule"}
+    return {**kind, "metadata": meta, "spec": spec}
+
+
 def objects_of(results: Iterable[Raw]) -> read_model.Objects:
     """Parsed, as the controller's caches hold them."""
     existing = [*results]

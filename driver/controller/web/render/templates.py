@@ -105,6 +105,7 @@ def _overview(
     }
     return {
         "fleet": fleet,
+        "managed_drivers": reports.managed_drivers,
         "waiting": [reports.pod(product.key) for product in first],
         "products": [product.product for product in fleet.products],
         "dimmed": dimmed,

@@ -221,6 +221,13 @@ def test_an_empty_cluster_says_so_in_words() -> None:
         assert words in page.text
 
 
+def test_without_own_gpus_the_page_names_the_managed_drivers() -> None:
+    reading = fleets.a_reading([fleets.an_allocator_rule("gpu.example.com")])
+    page = client(web_page.Fixed(reading)).get("/")
+    assert "The controller allocates devices of gpu.example.com" in page.text
+    assert "kubelet plugin" not in page.text
+
+
 def test_stale_data_is_announced_at_the_top() -> None:
     values = ("no word for 120 s on pods",)
     objects = dataclasses.replace(fleets.objects_of([]), missing=values)

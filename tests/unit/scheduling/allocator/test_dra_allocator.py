@@ -395,7 +395,8 @@ def test_without_a_node_that_shows_our_devices_there_is_nobody_to_refuse() -> No
     nics = [objects.a_device("nic-0", taints=[])]
     view = snapshots.view(objects.a_slice("node-a", nics, "nic.example.com"))
     answer = refused(decide(view, objects.claim()))
-    assert allocator_messages.unschedulable(answer) == "No node publishes devices of this driver"
+    text = "No node publishes devices that the controller allocates"
+    assert allocator_messages.unschedulable(answer) == text
 
 
 def test_a_device_that_every_node_reaches_leaves_the_pod_free_to_go_anywhere() -> None:

@@ -145,14 +145,29 @@ def test_claims_are_of_one_namespace_or_of_all() -> None:
     assert R.claims().total == 8
 
 
+def other_driver(**status: Any) -> list[dict[str, Any]]:
+    """The fleet, and a claim for a device of another driver."""
+    head = {"apiVersion": "resource.k8s.io/v1"}
+    request = objects.a_request("n", deviceClassName="nic.example.com")
+    claim = {**head, "kind": "ResourceClaim", **objects.a_claim("nic", request, **status)}
+    of_driver = {"kind": "DeviceClass", **objects.a_class("nic.example.com"), **head}
+    of_driver["spec"]["selectors"] = [{"cel": {"expression": 'device.driver == "nic.example.com"'}}]
+    return [*fleets.raw(), of_driver, claim]
+
+
 def test_a_claim_of_another_driver_is_not_listed() -> None:
-    raw = fleets.raw()
-    ours = objects.a_claim("nic", objects.a_request("n", deviceClassName="nic.example.com"))
-    other = {"apiVersion": "v1", "kind": "DeviceClass", **objects.a_class("nic.example.com")}
-    other["apiVersion"] = "resource.k8s.io/v1"
-    other["spec"]["selectors"] = [{"cel": {"expression": 'device.driver == "nic.example.com"'}}]
-    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **ours}
-    assert fleets.a_reading([*raw, other, claim]).claims("default").total == 0
+    assert fleets.a_reading(other_driver()).claims("default").total == 0
+
+
+def test_claims_of_a_managed_driver_are_listed_and_hold_no_gpu_of_ours() -> None:
+    rule = fleets.an_allocator_rule("nic.example.com")
+    device = {"driver": "nic.example.com", "pool": "gpu-1", "device": "gpu-0"}
+    allocated = other_driver(status=objects.allocated("gpu-1", device))
+    for raw in (other_driver(), allocated):
+        reading = fleets.a_reading([*raw, rule])
+        assert [item.key for item in reading.claims("default").items] == ["default/nic"]
+        assert reading.managed_drivers == ("nic.example.com",)
+        assert reading.fleet().modes == R.fleet().modes
 
 
 def test_queues_stand_before_their_children_and_what_is_left_out_comes_last() -> None:
