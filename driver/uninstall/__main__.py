@@ -22,17 +22,23 @@ def stop(  # noqa: PLR0913 - the options of a command
     driver: Driver,
     namespace: Namespace,
     selector: Selector,
-    plugin: Annotated[str, typer.Option("--plugin", help="the kubelet plugin's DaemonSet")],
+    plugin: Annotated[str, typer.Option("--plugin", help="the kubelet plugin's DaemonSet")] = "",
     controller: Annotated[str, typer.Option("--controller", help="its Deployment")] = "",
     kubeconfig: Kubeconfig = None,
     *,
+    managed: Annotated[
+        list[str] | None,
+        typer.Option("--managed-driver", help="another driver whose devices it allocated"),
+    ] = None,
     on_demand: Annotated[
         bool,
         typer.Option("--nodes-on-demand", help="it requested nodes, and marked them"),
     ] = False,
 ) -> None:
     """Before: refuse while claims are in use, stop the controller, let go of all claims."""
-    release = report.Release(driver, namespace, selector, plugin, controller, on_demand)
+    release = report.Release(
+        driver, namespace, selector, plugin, controller, on_demand, managed=tuple(managed or ())
+    )
     pre_delete.PreDelete(_connected(kubeconfig), release, clock.SystemClock(), typer.echo).run()
 
 

@@ -68,6 +68,8 @@ class PreDelete:
 
     def _is_forced(self) -> bool:
         release = self._release
+        if not release.plugin:
+            return False
         try:
             plugin = self._kube.get(gvr.DAEMON_SETS, release.plugin, release.namespace)
         except errors.NotFound:
@@ -76,7 +78,8 @@ class PreDelete:
         return bool(annotations.get(names.UNINSTALL) == names.FORCE)
 
     def _judge(self, *, forced: bool) -> None:
-        claim_uses = () if forced else self._uses()
+        # Claims of other drivers are theirs to end.
+        claim_uses = self._uses() if self._release.plugin and not forced else ()
         if claim_uses:
             raise InUse(report.refusal_message(claim_uses, self._release))
 
@@ -116,7 +119,7 @@ class PreDelete:
     def _let_go(self) -> None:
         """Take every hold off. Raises Conflict where a claim changes all the time."""
         for _ in range(_TURNS):
-            acts = tuple(report.pending_releases(*self._world(), self._release.driver))
+            acts = tuple(report.pending_releases(*self._world(), self._release.allocated_drivers))
             if not acts:
                 return
             for act in acts:

@@ -1,6 +1,6 @@
 """Report of an uninstall: claims in use, the driver's holds, and the messages for both. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from driver import ids, names
@@ -41,8 +41,9 @@ class Release:
     """The release to uninstall: the driver, and the chart's namespace and names.
 
     `selector` matches all its pods, without their component. `controller` is "" where none runs.
-    `on_demand`: whether it requested nodes, and marked them. `allocator_rules`: whether it made
-    DeviceTaintRules for other drivers' devices.
+    `plugin` is "" without a kubelet plugin: nothing of the release prepares claims. `on_demand`:
+    whether it requested nodes, and marked them. `allocator_rules`: whether it made DeviceTaintRules
+    for other drivers' devices; `managed`: the drivers whose devices its controller allocated.
     """
 
     driver: str
@@ -52,6 +53,12 @@ class Release:
     controller: str = ""
     on_demand: bool = False
     allocator_rules: bool = False
+    managed: tuple[str, ...] = ()
+
+    @property
+    def allocated_drivers(self) -> tuple[str, ...]:
+        """Return the drivers whose devices the controller allocated."""
+        return self.driver, *self.managed
 
     def component_pods(self, *components: str) -> str:
         """The label selector of some components' pods."""
@@ -69,7 +76,7 @@ def claims_in_use(
     found_uses = (
         ClaimUse(claim.key, pod_list[consumer.uid])
         for claim in pod_claims
-        if is_ours(claim, driver)
+        if has_device_of(claim, (driver,))
         for consumer in claim.consumers
         if consumer.is_pod and _is_bound(pod_list.get(consumer.uid))
     )
@@ -77,12 +84,15 @@ def claims_in_use(
 
 
 def pending_releases(
-    pod_claims: Iterable[claims.Claim], pod_list: Pods, driver: str
+    pod_claims: Iterable[claims.Claim], pod_list: Pods, drivers: Collection[str]
 ) -> Iterator[DropHolds | ClearClaim]:
-    """Yield the writes that leave no hold on a claim; the built-in finalizer stays (D3, D5)."""
+    """Yield the writes that leave no hold on a claim; the built-in finalizer stays (D3, D5).
+
+    `drivers`: those whose devices the controller allocated.
+    """
     for claim in pod_claims:
         holds = tuple(consumer for consumer in claim.consumers if consumer.is_hold)
-        if not (holds and is_ours(claim, driver)):
+        if not (holds and has_device_of(claim, drivers)):
             continue
         users = (consumer for consumer in claim.consumers if not consumer.is_hold)
         if any(_stays(consumer, holds, pod_list) for consumer in users):
@@ -91,10 +101,10 @@ def pending_releases(
             yield ClearClaim(claim)
 
 
-def is_ours(claim: claims.Claim, driver: str) -> bool:
-    """Return whether it was allocated a device of this driver."""
+def has_device_of(claim: claims.Claim, drivers: Collection[str]) -> bool:
+    """Return whether it was allocated a device of one of the drivers."""
     results = () if claim.allocation is None else claim.allocation.results
-    return any(result.device.driver == driver for result in results)
+    return any(result.device.driver in drivers for result in results)
 
 
 def _is_bound(pod: pods.Pod | None) -> bool:

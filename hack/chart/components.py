@@ -77,6 +77,11 @@ class ControllerOwn(parts.Component):
 class PluginOwn(parts.Component):
     """The kubelet plugin: publishes each node's GPUs and prepares them."""
 
+    enabled: bool = pydantic.Field(
+        default=True,
+        description="Deploy the kubelet plugin. Without it the controller allocates the devices of "
+        "controller.managedDrivers alone.",
+    )
     offerings: list[offered.Rule] = pydantic.Field(
         default=[],
         description="Rules of the NodeOfferings document: the device variants as which GPUs are "

@@ -140,7 +140,7 @@ WHY: dict[Rule, Why] = {
     ),
     Rule("controller", _DRA, "resourceclaims/driver", "arbitrary-node:patch", named=True): Why(
         "Required by the API server from 1.36 on to change `status.devices`: the condition that "
-        "lets a gang's pods be bound, of this driver's devices."
+        "lets a gang's pods be bound, of devices that it allocates."
     ),
     Rule("controller", _OWN, "queues", "list, watch"): Why(
         "The order of queues, and their limits."

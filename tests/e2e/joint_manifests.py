@@ -14,6 +14,7 @@ NIC = pools.DRIVER
 FABRIC = "fabric"
 FAR = f"device.attributes['{NIC}'].?fabric.orValue(false)"
 NEAR = f"!{FAR}"
+TAINTED = f"device.attributes['{NIC}'].?tainted.orValue(false)"
 SHARED = f"device.attributes['{NIC}'].?shared.orValue(false)"
 """NICs of a node that several claims may have, each with a part of the bandwidth."""
 
@@ -22,18 +23,25 @@ SHARED = f"device.attributes['{NIC}'].?shared.orValue(false)"
 class Manifest:
     """Objects that are created together; `pods` of them are Pods or replicas.
 
-    `runs` are the pods that run at least under kube-scheduler, by the API's own rules.
+    `runs` of them run under kube-scheduler, by the API's own rules, and as many at least under our
+    controller: more where it has more to give.
     """
 
     name: str
     objects: tuple[Raw, ...]
     pods: int = 1
     runs: int = 1
+    more: int = 0
+
+    @property
+    def controller_runs(self) -> int:
+        """Pods that run under our controller."""
+        return self.runs + self.more
 
 
 def nic(name: str = "nics", count: int = 1, *selectors: str, **more: Any) -> Raw:
     """Return a request for NICs of the node, or for what selectors say."""
-    chosen = selectors or (NEAR, f"!{SHARED}")
+    chosen = selectors or (NEAR, f"!{SHARED}", f"!{TAINTED}")
     return objects.a_request(name, count, *chosen, deviceClassName=NIC, **more)
 
 
@@ -61,22 +69,22 @@ def single(name: str, requests: Sequence[Raw], *constraints: Raw, runs: int = 1)
 
 def joined() -> list[Manifest]:
     """GPUs and NICs in one claim, with an attribute in common or without."""
-    found = []
+    result = []
     for gpus, nics in ((1, 1), (2, 1), (2, 2), (4, 2)):
         for attribute in ("", joint.PCIE_ROOT, joint.NUMA_NODE):
             constraints = [objects.matching(attribute)] if attribute else []
             possible = attribute != joint.PCIE_ROOT or (gpus, nics) == (1, 1)
             name = f"{gpus} GPUs, {nics} NICs, {attribute.rpartition('/')[2] or 'anywhere'}"
             requests = [gpu(count=gpus), nic(count=nics)]
-            found.append(single(name, requests, *constraints, runs=int(possible)))
+            result.append(single(name, requests, *constraints, runs=int(possible)))
     for count in (1, 2, 4, 8):
         pairs = joint.pairs(count)
         for request in pairs["requests"]:
             if request["name"].startswith("nic"):
                 request["exactly"]["selectors"] = nic()["exactly"]["selectors"]
         objs = (joint.a_claim("all", pairs), pod("pod", "all"))
-        found.append(Manifest(f"{count} pairs under a root each", objs))
-    return found
+        result.append(Manifest(f"{count} pairs under a root each", objs))
+    return result
 
 
 def apart() -> list[Manifest]:
@@ -165,13 +173,14 @@ def shared() -> list[Manifest]:
             runs=0,
         ),
         Manifest("four pods with a part of a NIC each", several, 4, 4),
-        single("two parts of NICs in one claim", [part, {**big, "name": "more"}]),
+        single("two parts of one NIC in one claim", [part, {**part, "name": "more"}]),
+        single("more parts than one NIC has", [part, {**big, "name": "more"}], runs=0),
     ]
 
 
 def tolerated() -> list[Manifest]:
     """Tainted NICs: `nic-t` of each node."""
-    tainted = f"device.attributes['{NIC}'].?tainted.orValue(false)"
+    tainted = TAINTED
     toleration = [{"key": "example.com/repair", "operator": "Exists"}]
     return [
         single("a tainted NIC without a toleration", [nic("nics", 1, tainted)], runs=0),
@@ -220,18 +229,20 @@ def selected() -> list[Manifest]:
 
 
 def modes() -> list[Manifest]:
-    """Parts of GPUs beside NICs, and configuration of each driver."""
-    parts = {
-        "a MIG device": objects.a_request("gpus", deviceClassName="gpu-mig.ration.dev"),
-        "a share under MPS": objects.a_request("gpus", deviceClassName="gpu-mps.ration.dev"),
-        "a share of time": objects.a_request("gpus", deviceClassName="gpu-timeslice.ration.dev"),
-    }
-    found = [single(f"{name} and a NIC", [request, nic()]) for name, request in parts.items()]
+    """Parts of GPUs beside NICs, and configuration of each driver.
+
+    Shared GPUs are published for kube-scheduler only with `--share-domain=cluster` (D18).
+    """
+    result = [
+        single("a MIG device and a NIC", [part("gpu-mig.ration.dev"), nic()]),
+        shares("a share under MPS and a NIC", "gpu-mps.ration.dev"),
+        shares("a share of time and a NIC", "gpu-timeslice.ration.dev"),
+    ]
     configured = claim("all", [gpu(), nic()])
     ours = objects.a_config("GpuConfig", "gpus")
     theirs = {"requests": ["nics"], "opaque": {"driver": NIC, "parameters": {"mtu": 9000}}}
     configured["spec"]["devices"]["config"] = [ours, theirs]
-    found.append(Manifest("configuration of each driver", (configured, pod("pod", "all"))))
+    result.append(Manifest("configuration of each driver", (configured, pod("pod", "all"))))
     parted = pod("pod", "all")
     (main,) = parted["spec"]["containers"]
     (entry,) = main["resources"]["claims"]
@@ -239,7 +250,18 @@ def modes() -> list[Manifest]:
     side = {**main, "name": "side", "resources": {"claims": [{**entry, "request": "nics"}]}}
     parted["spec"]["containers"].append({**side, "command": ["sh", "-c", "exec sleep 3600"]})
     objs = (claim("all", [gpu(), nic()]), parted)
-    return [*found, Manifest("a container for the GPU, one for the NIC", objs)]
+    return [*result, Manifest("a container for the GPU, one for the NIC", objs)]
+
+
+def part(device_class: str) -> Raw:
+    """Return a request for a part of a GPU."""
+    return objects.a_request("gpus", deviceClassName=device_class)
+
+
+def shares(name: str, device_class: str) -> Manifest:
+    """Return a pod that runs only under our controller."""
+    objs = (claim("all", [part(device_class), nic()]), pod("pod", "all"))
+    return Manifest(name, objs, runs=0, more=1)
 
 
 def crowds() -> list[Manifest]:
@@ -267,13 +289,13 @@ def workloads() -> list[Manifest]:
             "constraints": [objects.matching(joint.PCIE_ROOT)],
         },
     )
-    found = []
+    result = []
     for kind in ("Deployment", "StatefulSet", "Job"):
         workload = other_drivers.a_workload(kind, "web", "pair", replicas=4)
         spec = workload["spec"]["template"]["spec"]
         spec |= {"nodeSelector": {}, "tolerations": []}
-        found.append(Manifest(f"a {kind} of pairs", (template, workload), pods=4, runs=4))
-    return found
+        result.append(Manifest(f"a {kind} of pairs", (template, workload), pods=4, runs=4))
+    return result
 
 
 def manifests() -> list[Manifest]:

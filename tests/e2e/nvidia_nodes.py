@@ -28,10 +28,7 @@ WHOLE, DYNAMIC, STATIC = "node-0", "node-1", "nv-static"
 """Nodes of GPUs: given whole, cut on demand (both H100), cut beforehand (A100)."""
 MANAGED = f"--set=controller.managedDrivers[0].name={DRIVER}"
 NOWHERE = "--set=controller.managedDrivers[0].nodeSelector=ration.dev/no-node"
-NO_PLUGIN = tuple(
-    f"--set-string={component}.nodeSelector.ration\\.dev/no-node=true"
-    for component in ("kubeletPlugin", "mps")
-)
+NO_PLUGIN = "--set=kubeletPlugin.enabled=false"
 """Our kubelet plugin and MPS supervisor run on no node."""
 _PARTS = "19,19,14,9"
 """The profiles 1g.5gb, 1g.5gb, 2g.10gb, 3g.20gb of an A100, as mig-parted-config.yaml has them."""
@@ -54,7 +51,7 @@ def served(cluster: api.Cluster, source: Path) -> Iterator[client.KubeClient]:
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
     if STATIC not in cluster.nodes():
         cluster.add_node(STATIC, machine="dgx-a100")
-    chart.install(release.WHERE, MANAGED, *NO_PLUGIN)
+    chart.install(release.WHERE, MANAGED, NO_PLUGIN)
     playground.until(
         lambda: not other_drivers.published(kube, names.DRIVER), 120, "our slices are gone"
     )
@@ -68,7 +65,7 @@ def served(cluster: api.Cluster, source: Path) -> Iterator[client.KubeClient]:
         playground.until(lambda: rule_taint(kube) == allocator, 120, "the controller has the GPUs")
         yield kube
     finally:
-        chart.install(release.WHERE, MANAGED, NOWHERE, *NO_PLUGIN)
+        chart.install(release.WHERE, MANAGED, NOWHERE, NO_PLUGIN)
         playground.until(lambda: rule_taint(kube) is None, 120, "the rule is gone")
         cluster.uninstall_nvidia_driver(source)
         cluster.remove_node(STATIC)

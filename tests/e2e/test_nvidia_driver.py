@@ -242,7 +242,7 @@ def test_live_pods_keep_their_gpus_when_kube_scheduler_has_the_driver_back(
     run(field, "whole", nvidia.WHOLE, nvidia.request())
     run(field, "part", nvidia.DYNAMIC, nvidia.request("mig", profile="2g.20gb"))
     before = {name: standing(field, name) for name in ("whole", "part")}
-    back = (nvidia.MANAGED, nvidia.NOWHERE, *nvidia.NO_PLUGIN)
+    back = (nvidia.MANAGED, nvidia.NOWHERE, nvidia.NO_PLUGIN)
     try:
         chart.install(release.WHERE, *back)
         playground.until(lambda: nvidia.rule_taint(field.kube) is None, 120, "the rule is gone")
@@ -252,7 +252,7 @@ def test_live_pods_keep_their_gpus_when_kube_scheduler_has_the_driver_back(
         assert device(field, "after")["device"] != device(field, "whole")["device"]
         assert "kube-scheduler" in other_drivers.writers(field.claim("after"))
     finally:
-        chart.install(release.WHERE, nvidia.MANAGED, *nvidia.NO_PLUGIN)
+        chart.install(release.WHERE, nvidia.MANAGED, nvidia.NO_PLUGIN)
         allocator = names.ALLOCATOR_TAINT
         playground.until(lambda: nvidia.rule_taint(field.kube) == allocator, 120, "it is ours")
     assert {name: standing(field, name) for name in before} == before

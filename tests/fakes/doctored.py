@@ -2,14 +2,17 @@
 
 import base64
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import trustme
+import yaml
 
 from driver import names
 from driver.cli.doctor import checks
 from driver.cli.doctor.checks import facts, findings
+from driver.kube import gvr
+from driver.scheduling.device_ownership import desired
 from tests.support.builders import objects
 
 NOW = dt.datetime(2026, 11, 22, 12, 0, tzinfo=dt.UTC)
@@ -85,6 +88,55 @@ def a_webhook(bundle: str, name: str = "pods.admission.ration.dev") -> Object:
         "metadata": {"name": "r"},
         "webhooks": [entry],
     }
+
+
+def a_rule(driver: str, *, handover_s: float | None = None, pool: str = "") -> Object:
+    """A rule of the controller; `handover_s`: seconds for which it has shown the handover."""
+    key = names.ALLOCATOR_TAINT if handover_s is None else names.HANDOVER_TAINT
+    value = {"value": "controller"} if handover_s is None else {}
+    added = NOW - dt.timedelta(seconds=handover_s or 0)
+    taint = {"key": key, "effect": "NoSchedule", "timeAdded": added.isoformat(), **value}
+    selector = {"driver": driver, **({"pool": pool} if pool else {})}
+    kind = "pool" if pool else "driver"
+    meta = {"name": f"ration-{kind}-{driver}", "labels": {names.ALLOCATOR_RULE: "true"}}
+    return {"metadata": meta, "spec": {"deviceSelector": selector, "taint": taint}}
+
+
+def controller_only(driver: str, **other: Any) -> dict[str, Any]:
+    """Facts of a cluster with a controller for another driver, and no plugin of ours."""
+    return {
+        "slices": (),
+        "pods": (a_pod("controller"),),
+        "classes": (a_class(driver),),
+        "nodes": (a_node(labels={"nvidia.com/gpu.present": "true"}),),
+        "managed": facts.ManagedDevices(
+            (desired.ManagedDriver(driver),),
+            (a_rule(driver),),
+            (objects.a_slice("node-a", [objects.a_device("gpu-0")], driver),),
+        ),
+        **other,
+    }
+
+
+def managed_cluster(*drivers: str) -> Iterator[tuple[gvr.Resource, Object]]:
+    """Objects of a cluster with a controller for other drivers; the last one has no rule yet."""
+    yield gvr.NODES, a_node()
+    yield gvr.PODS, a_pod("controller")
+    document = {
+        "apiVersion": names.CONFIG_VERSION,
+        "kind": "ManagedDrivers",
+        "drivers": [{"name": driver} for driver in drivers],
+    }
+    meta = objects.meta("ration-controller-managed-drivers", NAMESPACE)
+    meta["labels"] = {facts.COMPONENT: "controller"}
+    data = {"managed-drivers.yaml": yaml.safe_dump(document)}
+    yield gvr.CONFIG_MAPS, {"metadata": meta, "data": data}
+    for driver in drivers:
+        device = objects.a_device("dev-0")
+        yield gvr.RESOURCE_SLICES, objects.a_slice("node-a", [device], driver)
+        yield gvr.DEVICE_CLASSES, a_class(driver)
+    for driver in drivers[:-1]:
+        yield gvr.DEVICE_TAINT_RULES, a_rule(driver)
 
 
 def healthy(**other: Any) -> facts.Facts:

@@ -154,9 +154,11 @@ def a_claim(name: str, node: str, devices: tuple[str, ...], pod: str) -> claims.
     return objects.claim(name, status=objects.allocated(node, *taken, reserved=reserved))
 
 
-def a_rule(name: str, device: str) -> taint_rules.TaintRule:
+def a_rule(
+    name: str, driver: str | None, pool: str | None, device: str | None
+) -> taint_rules.TaintRule:
     taint = slices.Taint("sick", "", "NoSchedule")
-    return taint_rules.TaintRule(name, taint, selects=True, driver=names.DRIVER, device=device)
+    return taint_rules.TaintRule(name, taint, True, driver, pool, device)  # noqa: FBT003
 
 
 def a_volume(node: str) -> volumes.Volume:
@@ -189,7 +191,13 @@ _pods = st.builds(a_pod, pod_names, st.one_of(st.none(), node_names), claim_name
 _spaces = st.builds(a_namespace, st.sampled_from(["x", "y"]))
 _nodes = st.sampled_from([*NODES, objects.node("node-a", unschedulable=True)])
 _classes = st.sampled_from([objects.device_class(), objects.device_class(snapshots.ANY, "true")])
-_rules = st.builds(a_rule, st.sampled_from(["r1", "r2"]), st.sampled_from(DEVICES))
+_rules = st.builds(
+    a_rule,
+    st.sampled_from(["r1", "r2"]),
+    st.sampled_from([None, names.DRIVER]),
+    st.sampled_from([None, "node-a", "node-b"]),
+    st.sampled_from([None, *DEVICES]),
+)
 _bound = st.sampled_from([volumes.VolumeClaim("disk"), None])
 
 

@@ -3,13 +3,19 @@
 import datetime as dt
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
-from driver import errors
+import yaml
+
+from driver import errors, names
+from driver.api import managed_drivers
 from driver.cli import permissions
 from driver.cli.doctor.checks import components, facts
 from driver.kube import client, gvr
 from driver.resources import fields
+from driver.scheduling.device_ownership import desired
 
+_DRIVERS_FILE = "managed-drivers.yaml"
 _GATE = re.compile(r'^kubernetes_feature_enabled\{name="(DRA\w+)"[^}]*\} ([01])\s*$', re.MULTILINE)
 
 
@@ -24,6 +30,7 @@ class FactCollector:
         nodes = f"metadata.name={node}" if node else ""
         slices = f"spec.driver={driver}" + (f",spec.nodeName={node}" if node else "")
         pods = self._list(gvr.PODS, namespace)
+        drivers = self._managed_drivers(driver, namespace)
         return facts.Facts(
             driver=driver,
             namespace=namespace,
@@ -40,7 +47,50 @@ class FactCollector:
             events=self._list(gvr.EVENTS, "default", "regarding.kind=Node"),
             given=self._rights(pods, namespace),
             gates=self._gates(),
+            managed=self._managed_devices(drivers),
         )
+
+    def _managed_drivers(
+        self, own_driver: str, namespace: str
+    ) -> tuple[desired.ManagedDriver, ...] | facts.Unreadable:
+        """Return the drivers of the controller's ManagedDrivers document; none without one."""
+        listing = self._list(gvr.CONFIG_MAPS, namespace, labels=f"{facts.COMPONENT}=controller")
+        if isinstance(listing, facts.Unreadable):
+            return listing
+        texts = (fields.text_map(item, "data").get(_DRIVERS_FILE) for item in listing)
+        text = next((text for text in texts if text is not None), None)
+        if text is None:
+            return ()
+        try:
+            document = managed_drivers.read(yaml.safe_load(text), _DRIVERS_FILE)
+            return desired.parse_drivers(document, own_driver, _DRIVERS_FILE)
+        except (errors.BadInput, yaml.YAMLError) as e:
+            return facts.Unreadable(f"read {_DRIVERS_FILE}", str(e))
+
+    def _managed_devices(
+        self, drivers: tuple[desired.ManagedDriver, ...] | facts.Unreadable
+    ) -> facts.ManagedDevices:
+        rules = self._rules()
+        if isinstance(drivers, facts.Unreadable) or not drivers:
+            return facts.ManagedDevices(drivers, rules)
+        published: list[fields.Raw] = []
+        for driver in drivers:
+            listing = self._list(gvr.RESOURCE_SLICES, selector=f"spec.driver={driver.name}")
+            if isinstance(listing, facts.Unreadable):
+                return facts.ManagedDevices(drivers, rules, listing)
+            published += listing
+        pods = self._list(gvr.PODS, selector="status.phase=Pending")
+        return facts.ManagedDevices(drivers, rules, tuple(published), pods)
+
+    def _rules(self) -> facts.Listing:
+        """Return the controller's rules in the newest version that is served."""
+        listing: facts.Listing = ()
+        for version in ("v1", "v1beta2"):
+            kind = replace(gvr.DEVICE_TAINT_RULES, version=version)
+            listing = self._list(kind, labels=f"{names.ALLOCATOR_RULE}=true")
+            if not isinstance(listing, facts.Unreadable) or not listing.missing:
+                break
+        return listing
 
     def _version(self) -> str | facts.Unreadable:
         try:
@@ -103,10 +153,17 @@ class FactCollector:
         return tuple(obj)
 
     def _list(
-        self, kind: gvr.Resource, namespace: str | None = None, selector: str = ""
+        self,
+        kind: gvr.Resource,
+        namespace: str | None = None,
+        selector: str = "",
+        labels: str = "",
     ) -> facts.Listing:
         try:
-            return tuple(self._kube.list(kind, namespace=namespace, field_selector=selector).items)
+            answer = self._kube.list(
+                kind, namespace=namespace, field_selector=selector, label_selector=labels
+            )
+            return tuple(answer.items)
         except errors.ApiError as e:
             group = f".{kind.group}" if kind.group else ""
             within = f" -n {namespace}" if namespace else ""

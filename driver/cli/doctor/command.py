@@ -20,9 +20,10 @@ from driver.runtime.files import driver_search
 DETAILS = (
     "Reads from the API server only and changes nothing. Checks of the cluster: "
     "Kubernetes version and feature gates, DeviceClasses, a leading controller, readiness "
-    "and images of the pods, their RBAC rights, and the webhook's certificates. Checks of "
-    "each node with GPUs: its published devices or the plugin's problem, its allocator, "
-    "and conflicting agents: a driver of the same name, a device plugin, a MIG manager.\n\n"
+    "and images of the pods, their RBAC rights, the rules of managed drivers, and the webhook's "
+    "certificates. Checks of each node with GPUs: its published devices or the plugin's problem, "
+    "its allocator, and conflicting agents: a driver of the same name, a device plugin, a MIG "
+    "manager.\n\n"
     "With --host it checks the local machine without the API server: the location of the "
     "NVIDIA driver, its device files and their links in /dev/char, the cgroup driver, "
     "CDI, and the version of the container toolkit's hook. In the plugin's pod the host "

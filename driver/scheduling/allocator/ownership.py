@@ -1,6 +1,6 @@
 """Ownership of claims: allocated by the controller, by kube-scheduler, or by neither (D2, D23)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from weakref import WeakKeyDictionary
@@ -103,15 +103,32 @@ class OwnershipResolver:
     ) -> allocator_types.Unschedulable:
         """Return why nobody can allocate a claim: part of it is kube-scheduler's."""
         by_allocator: dict[bool, list[str]] = {}
+        drivers: set[str] = set()
         for request in claim.spec.requests:
             foreign = self._request_ownership(view, claim, request) is Ownership.FOREIGN
             by_allocator.setdefault(foreign, []).append(request.name)
+            if foreign:
+                drivers.update(self._matching_drivers(view, claim, request))
+        named = f" ({', '.join(sorted(drivers))})" if drivers else ""
         text = (
-            f"kube-scheduler allocates the devices of request {', '.join(by_allocator[True])}, "
-            f"the controller those of {', '.join(by_allocator[False])}, and one of them has to "
-            "allocate the whole claim"
+            f"kube-scheduler allocates the devices of request {', '.join(by_allocator[True])}"
+            f"{named}, the controller those of {', '.join(by_allocator[False])}, and one of them "
+            "has to allocate the whole claim"
         )
         return requests.unschedulable_claim(reasons.Reason.FOREIGN_DEVICES, claim, text)
+
+    def _matching_drivers(
+        self, view: snapshot.Snapshot, claim: claims.Claim, request: dra_requests.Request
+    ) -> Iterator[str]:
+        """Yield the drivers with a device that meets the request."""
+        for subrequest in request.alternatives_or_self:
+            resolved = requests.resolve_subrequest(view, claim, subrequest)
+            if not isinstance(resolved, allocator_types.Unschedulable):
+                yield from (
+                    pool.driver
+                    for pool in view.pools.values()
+                    if any(self._pool_matches(pool, resolved))
+                )
 
     def _request_ownership(
         self, view: snapshot.Snapshot, claim: claims.Claim, request: dra_requests.Request

@@ -204,11 +204,13 @@ class ClusterState(_ReadOnlyState):
 
     def set_taint_rule(self, name: str, rule: taint_rules.TaintRule | None) -> None:
         """Set or delete a DeviceTaintRule."""
+        previous = self._pool_index.get_taint_rule(name)
+        if rule == previous:
+            return
         self._generation += 1
         self._pool_index.set_taint_rule(name, rule)
-        self._reachable.clear()
-        self._remaining.clear()
-        self._changes.invalidate()
+        concerned = (self._pool_index.tainted_pools(entry) for entry in (previous, rule))
+        self._invalidate_pools(set().union(*concerned))
 
     def set_claim(self, key: ids.Key, claim: claims.Claim | None) -> None:
         """Set or delete a ResourceClaim."""

@@ -34,6 +34,7 @@ class PoolIndex:
         self._slices: dict[str, slices.Slice] = {}
         self._members: dict[snapshot.PoolKey, dict[str, slices.Slice]] = {}
         self._rules: dict[str, taint_rules.TaintRule] = {}
+        self._rules_by_pool: dict[str | None, dict[str, taint_rules.TaintRule]] = {}
         self._pools: dict[snapshot.PoolKey, pools.Pool] = {}
         self._node_pools: dict[ids.NodeName, set[snapshot.PoolKey]] = {}
         self._network_pools: set[snapshot.PoolKey] = set()
@@ -58,12 +59,32 @@ class PoolIndex:
             self._index(key)
 
     def set_taint_rule(self, name: str, rule: taint_rules.TaintRule | None) -> None:
-        """Set or delete a rule; it may taint any device."""
-        if rule is None:
-            self._rules.pop(name, None)
-        else:
+        """Set or delete a rule."""
+        previous = self._rules.pop(name, None)
+        if previous is not None:
+            del self._rules_by_pool[previous.pool][name]
+        if rule is not None:
             self._rules[name] = rule
-        self._pools.clear()
+            self._rules_by_pool.setdefault(rule.pool, {})[name] = rule
+        for key in self.tainted_pools(previous) | self.tainted_pools(rule):
+            self._pools.pop(key, None)
+
+    def get_taint_rule(self, name: str) -> taint_rules.TaintRule | None:
+        """Return a rule by its name."""
+        return self._rules.get(name)
+
+    def tainted_pools(self, rule: taint_rules.TaintRule | None) -> set[snapshot.PoolKey]:
+        """Return the pools whose devices a rule may taint."""
+        if rule is None or not rule.selects:
+            return set()
+        if rule.driver is not None and rule.pool is not None:
+            key = rule.driver, rule.pool
+            return {key} if self._members.get(key) else set()
+        return {
+            (driver, pool)
+            for driver, pool in self.pool_keys()
+            if rule.driver in (None, driver) and rule.pool in (None, pool)
+        }
 
     def pool_nodes(self, key: snapshot.PoolKey) -> Sequence[ids.NodeName]:
         """Return the nodes that a pool's slices are local to; `ALL_NODES` if one is not."""
@@ -90,9 +111,11 @@ class PoolIndex:
             members = self._members[key].values()
             if not members:
                 raise KeyError(key)
-            self._pools[key] = pools.newest_generation(
-                [*taint_rules.apply_rules(members, self._rules.values())]
+            rules = (
+                *self._rules_by_pool.get(None, {}).values(),
+                *self._rules_by_pool.get(key[1], {}).values(),
             )
+            self._pools[key] = pools.newest_generation([*taint_rules.apply_rules(members, rules)])
         return self._pools[key]
 
     def _unindex(self, key: snapshot.PoolKey) -> None:

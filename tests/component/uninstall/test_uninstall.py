@@ -58,9 +58,9 @@ def force(kube: client.KubeClient) -> None:
     kube.patch(gvr.DAEMON_SETS, "plugin", annotation, namespace=NAMESPACE)
 
 
-def stop(kube: client.KubeClient) -> list[str]:
+def stop(kube: client.KubeClient, release: uninstall_report.Release = RELEASE) -> list[str]:
     messages: list[str] = []
-    pre_delete.PreDelete(kube, RELEASE, clock.SystemClock(), messages.append).run()
+    pre_delete.PreDelete(kube, release, clock.SystemClock(), messages.append).run()
     return messages
 
 
@@ -94,6 +94,22 @@ def test_the_controller_is_stopped_and_unbound_claims_are_free(
     result = claim(api, "waiting")
     assert (result.allocation, result.consumers) == (None, ())
     assert result.finalizers == (names.CLAIM_FINALIZER,)
+
+
+def test_without_a_plugin_bound_pods_keep_their_allocations_and_nothing_is_refused(
+    api: server.ApiServer, kube: client.KubeClient
+) -> None:
+    put_claim(api, "used", held=True, nodeName="node-a")
+    put_claim(api, "waiting", held=True)
+    release = uninstall_report.Release(
+        "other.example.com", NAMESPACE, SELECTOR, "", "controller", managed=(names.DRIVER,)
+    )
+    assert len(stop(kube, release)) == 2
+    assert claim(api, "waiting").allocation is None
+    used = claim(api, "used")
+    assert used.allocation is not None
+    assert [consumer.resource for consumer in used.consumers] == ["pods"]
+    assert not [request for request in api.requests if "daemonsets" in request.path]
 
 
 def test_a_forced_uninstall_only_removes_the_hold_of_a_claim_in_use(

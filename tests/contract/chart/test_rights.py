@@ -210,6 +210,7 @@ VALUES: tuple[tuple[str, ...], ...] = (
     ("controller.managedDrivers[0].name=gpu.example.com",),
     ("controller.web.exposed=true",),
     ("controller.enabled=false", "allocator=scheduler"),
+    ("kubeletPlugin.enabled=false", "controller.managedDrivers[0].name=gpu.example.com"),
     ("admission.enabled=false",),
     ("admission.tls.mode=cert-manager",),
     ("uninstall.enabled=false",),

@@ -69,13 +69,20 @@ def test_another_pod_of_the_same_name_uses_nothing() -> None:
 def test_claims_of_other_drivers_are_no_concern() -> None:
     foreign = a_claim(entry(BOUND), allocation_hold.pod_hold(BOUND), driver="gpu.example.com")
     assert uninstall_report.claims_in_use([foreign], there(BOUND), names.DRIVER) == ()
-    assert not list(uninstall_report.pending_releases([foreign], there(BOUND), names.DRIVER))
+    assert not list(uninstall_report.pending_releases([foreign], there(BOUND), (names.DRIVER,)))
+
+
+def test_holds_on_devices_of_a_managed_driver_are_released() -> None:
+    held = a_claim(entry(WAITING), allocation_hold.pod_hold(WAITING), driver="gpu.example.com")
+    managed = uninstall_report.Release(names.DRIVER, "a", "b", managed=("gpu.example.com",))
+    writes = uninstall_report.pending_releases([held], there(WAITING), managed.allocated_drivers)
+    assert list(writes) == [uninstall_report.ClearClaim(held)]
 
 
 def released(
     claim: claims.Claim, *results: pods.Pod
 ) -> list[uninstall_report.DropHolds | uninstall_report.ClearClaim]:
-    return list(uninstall_report.pending_releases([claim], there(*results), names.DRIVER))
+    return list(uninstall_report.pending_releases([claim], there(*results), (names.DRIVER,)))
 
 
 def test_the_hold_of_a_bound_pod_goes_and_its_allocation_stays() -> None:

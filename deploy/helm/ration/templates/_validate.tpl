@@ -1,13 +1,14 @@
 {{/* Values that contradict each other; what a single value may be stands in values.schema.json. */}}
 {{- define "ration.validate" -}}
 {{- include "ration.renamed" . }}
+{{- include "ration.validatePlugin" . }}
 {{- if and (not .Values.controller.enabled) (eq .Values.allocator "controller") }}
 {{- fail "controller.enabled is false and allocator is controller, so nobody would allocate a GPU: set allocator=scheduler, or enable the controller" }}
 {{- end }}
 {{- if and .Values.controller.web.enabled (eq (int .Values.controller.web.port) (int .Values.controller.metricsPort)) }}
 {{- fail "controller.web.port and controller.metricsPort are the same: give the page a port of its own" }}
 {{- end }}
-{{- if and .Values.deviceClasses.mps.enabled (not .Values.mps.enabled) }}
+{{- if and .Values.kubeletPlugin.enabled .Values.deviceClasses.mps.enabled (not .Values.mps.enabled) }}
 {{- fail "mps.enabled is false, so nobody would run MPS daemons: set deviceClasses.mps.enabled=false too" }}
 {{- end }}
 {{- if and .Values.admission.enabled (eq .Values.admission.tls.mode "secret") (or (not .Values.admission.tls.secretName) (not .Values.admission.tls.caBundle)) }}
@@ -67,6 +68,24 @@
 {{- fail "two components have the same service account, so each would have the other's rights: give controller, kubeletPlugin, mps and admission serviceAccount names of their own" }}
 {{- end }}
 {{- include "ration.validateClasses" . }}
+{{- end -}}
+
+{{/* Without the kubelet plugin the controller alone is there, and has other drivers' devices alone. */}}
+{{- define "ration.validatePlugin" -}}
+{{- if not .Values.kubeletPlugin.enabled }}
+{{- if not .Values.controller.enabled }}
+{{- fail "kubeletPlugin.enabled and controller.enabled are false, so nothing would run: enable one of them" }}
+{{- end }}
+{{- if eq .Values.allocator "scheduler" }}
+{{- fail "kubeletPlugin.enabled is false and allocator is scheduler, so the controller would have no devices: leave allocator alone, and list the drivers whose devices it allocates under controller.managedDrivers" }}
+{{- end }}
+{{- if not .Values.controller.managedDrivers }}
+{{- fail "kubeletPlugin.enabled is false and controller.managedDrivers is empty, so the controller would have no devices: list the drivers whose devices it allocates, or enable the plugin" }}
+{{- end }}
+{{- if .Values.controller.nodes.enabled }}
+{{- fail "controller.nodes.enabled requests nodes for devices that Ration's kubelet plugin publishes, and kubeletPlugin.enabled is false: disable one of them, or enable the other" }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{- define "ration.validateClasses" -}}

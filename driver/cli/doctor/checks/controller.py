@@ -8,7 +8,6 @@ from driver.cli.doctor.checks import facts, findings
 from driver.resources import fields
 
 LEASE = "ration-controller"
-_COMPONENT = "app.kubernetes.io/component"
 _COMPONENTS = ("controller", "kubeletplugin", "mps", "admission")
 _APART = dt.timedelta(seconds=30)
 """By which the caller's clock may differ from the cluster's."""
@@ -26,11 +25,13 @@ def lease(seen: facts.Facts) -> Iterator[findings.Finding]:
     if not holder:
         yield _nobody(seen, f"no controller leads {path}")
         return
-    age = seen.now - _time(fields.text(spec, "renewTime"))
+    age = seen.now - facts.parse_time(fields.text(spec, "renewTime"))
     lasts = dt.timedelta(seconds=fields.integer(spec, "leaseDurationSeconds", default=15))
     if age > lasts + _APART:
         text = f"{holder}, which led {path}, was last heard of {_ago(age)} ago"
-        yield findings.Finding("controller", findings.State.WRONG, text, _logs(seen, "controller"))
+        yield findings.Finding(
+            "controller", findings.State.WRONG, text, facts.logs_command(seen, "controller")
+        )
     else:
         yield findings.Finding("controller", findings.State.FINE, f"{holder} leads")
 
@@ -38,18 +39,19 @@ def lease(seen: facts.Facts) -> Iterator[findings.Finding]:
 def _nobody(seen: facts.Facts, text: str) -> findings.Finding:
     """Return the finding for a missing leader; a failure where devices wait for a controller."""
     slices = () if isinstance(seen.slices, facts.Unreadable) else seen.slices
-    waiting = any(
+    own = any(
         facts.attribute(device, names.ATTR_ALLOCATOR) == "controller"
         for device in facts.devices(slices)
     )
-    if not waiting:
+    rules = () if isinstance(seen.managed.rules, facts.Unreadable) else seen.managed.rules
+    if not own and not rules:
         return findings.Finding(
             "controller", findings.State.NOTE, f"{text}; kube-scheduler allocates"
         )
-    fix = (
-        f"{_logs(seen, 'controller')}; installed elsewhere: --namespace; to do without: "
-        f"kubectl label node --all {names.ALLOCATOR_LABEL}=scheduler"
-    )
+    without = [f"kubectl label node --all {names.ALLOCATOR_LABEL}=scheduler"] if own else []
+    without += [f"kubectl delete devicetaintrules -l {names.ALLOCATOR_RULE}=true"] if rules else []
+    logs = facts.logs_command(seen, "controller")
+    fix = f"{logs}; installed elsewhere: --namespace; to do without: {'; '.join(without)}"
     return findings.Finding(
         "controller", findings.State.WRONG, f"{text}, and nothing new can start", fix
     )
@@ -60,17 +62,19 @@ def pods(seen: facts.Facts) -> Iterator[findings.Finding]:
     if isinstance(seen.pods, facts.Unreadable):
         yield findings.unreadable_finding("pods", seen.pods)
         return
-    ours = [pod for pod in seen.pods if facts.labels(pod).get(_COMPONENT) in _COMPONENTS]
+    ours = [pod for pod in seen.pods if facts.labels(pod).get(facts.COMPONENT) in _COMPONENTS]
     if not ours:
         text = f"no pod of the chart in namespace {seen.namespace}"
         fix = "installed elsewhere: --namespace"
         yield findings.Finding("pods", findings.State.NOTE, text, fix)
     for component in _COMPONENTS:
-        owner = [pod for pod in ours if facts.labels(pod)[_COMPONENT] == component]
+        owner = [pod for pod in ours if facts.labels(pod)[facts.COMPONENT] == component]
         late = sorted(facts.name(pod) for pod in owner if not _is_ready(pod))
         if late:
             text = f"{component}: {len(late)} of {len(owner)} not ready: {', '.join(late[:5])}"
-            yield findings.Finding("pods", findings.State.WRONG, text, _logs(seen, component))
+            yield findings.Finding(
+                "pods", findings.State.WRONG, text, facts.logs_command(seen, component)
+            )
         elif owner:
             yield findings.Finding("pods", findings.State.FINE, f"{component}: {len(owner)} ready")
 
@@ -81,18 +85,6 @@ def _is_ready(pod: fields.Raw) -> bool:
         item.get("type") == "Ready" and item.get("status") == "True"
         for _, item in fields.objects(status, "conditions")
     )
-
-
-def _logs(seen: facts.Facts, component: str) -> str:
-    return f"kubectl -n {seen.namespace} logs -l {_COMPONENT}={component} --tail=20"
-
-
-def _time(text: str) -> dt.datetime:
-    """An RFC 3339 time; the beginning of all time when it is none."""
-    try:
-        return dt.datetime.fromisoformat(text).astimezone(dt.UTC)
-    except ValueError:
-        return dt.datetime.min.replace(tzinfo=dt.UTC)
 
 
 def _ago(age: dt.timedelta) -> str:

@@ -59,6 +59,10 @@ def nodes(seen: facts.Facts) -> Iterator[findings.Finding]:
         return
     if isinstance(seen.slices, facts.Unreadable):
         return  # `features` has told
+    if not facts.has_plugin(seen):
+        text = "no kubelet plugin of Ration: devices are published by their own drivers"
+        yield findings.Finding("nodes", findings.State.NOTE, text)
+        return
     node_list = [_of(obj, seen) for obj in seen.nodes]
     message = [
         node for node in node_list if node.name == seen.node or (not seen.node and node.has_gpus)

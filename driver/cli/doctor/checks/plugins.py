@@ -11,6 +11,8 @@ _MIG_MANAGER = ("nvidia-mig-manager",)
 
 def device_plugins(seen: facts.Facts) -> Iterator[findings.Finding]:
     """A DaemonSet of NVIDIA's device plugin: harmless where its nodes are not Ration's."""
+    if not facts.has_plugin(seen):
+        return
     if isinstance(seen.daemon_sets, facts.Unreadable):
         yield findings.unreadable_finding("device plugin", seen.daemon_sets)
         return
@@ -22,7 +24,7 @@ def device_plugins(seen: facts.Facts) -> Iterator[findings.Finding]:
 
 def mig_managers(seen: facts.Facts) -> Iterator[findings.Finding]:
     """A DaemonSet of the MIG manager, which undoes MIG instances that Ration made."""
-    if isinstance(seen.daemon_sets, facts.Unreadable):
+    if isinstance(seen.daemon_sets, facts.Unreadable) or not facts.has_plugin(seen):
         return  # `device_plugins` has told
     for item, count in _running(seen.daemon_sets, _MIG_MANAGER):
         text = f"DaemonSet {item} runs on {count} nodes; it changes GPUs when their label changes"

@@ -27,7 +27,7 @@ def version(seen: facts.Facts) -> Iterator[findings.Finding]:
         yield findings.unreadable_finding("kubernetes", seen.version)
         return
     old = version_support.check_version(seen.version)
-    if old is None:
+    if old is None or not facts.has_plugin(seen):
         yield findings.Finding("kubernetes", findings.State.FINE, f"Kubernetes {seen.version}")
         return
     fix = "upgrade; until then nodes publish whole GPUs and MIG devices made beforehand only"
@@ -49,11 +49,10 @@ def classes(seen: facts.Facts) -> Iterator[findings.Finding]:
     """Claims have a DeviceClass of this driver to name."""
     if isinstance(seen.classes, facts.Unreadable):
         return  # `api` has told
-    quoted = (f'"{seen.driver}"', f"'{seen.driver}'")
+    if not facts.has_plugin(seen):
+        return  # classes come with the managed drivers
     ours = sorted(
-        facts.name(class_)
-        for class_ in seen.classes
-        if any(name in str(class_["spec"]) for name in quoted)
+        facts.name(class_) for class_ in seen.classes if facts.selects_driver(class_, seen.driver)
     )
     if ours:
         yield findings.Finding("classes", findings.State.FINE, f"DeviceClasses {', '.join(ours)}")

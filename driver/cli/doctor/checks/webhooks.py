@@ -24,7 +24,7 @@ def certificates(seen: facts.Facts) -> Iterator[findings.Finding]:
         yield findings.unreadable_finding("webhook", seen.webhooks)
         return
     ours = [webhook for webhook in seen.webhooks if any(_bundles(webhook))]
-    if not ours:
+    if not ours and facts.has_plugin(seen):
         text = "no admission webhook: configurations are refused on the nodes only"
         yield findings.Finding("webhook", findings.State.NOTE, text)
     for webhook in ours:

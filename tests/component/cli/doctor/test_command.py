@@ -20,15 +20,19 @@ from tests.support.builders import objects
 Doctor = Callable[..., tuple[int, list[dict[str, str]]]]
 
 
+def current_lease() -> doctored.Object:
+    lease = doctored.a_lease()
+    lease["spec"]["renewTime"] = clock.SystemClock().now().isoformat()
+    return lease
+
+
 @pytest.fixture
 def api() -> Iterator[api_server.ApiServer]:
     with api_server.ApiServer() as running:
         running.put(gvr.NODES, doctored.a_node())
         running.put(gvr.RESOURCE_SLICES, objects.a_slice("node-a", [doctored.a_device()]))
         running.put(gvr.DEVICE_CLASSES, doctored.a_class())
-        lease = doctored.a_lease()
-        lease["spec"]["renewTime"] = clock.SystemClock().now().isoformat()
-        running.put(gvr.LEASES, lease)
+        running.put(gvr.LEASES, current_lease())
         for component in ("controller", "kubeletplugin"):
             running.put(gvr.PODS, doctored.a_pod(component))
         running.put(gvr.VALIDATING_WEBHOOKS, doctored.a_webhook(doctored.a_bundle()))
@@ -141,6 +145,19 @@ def test_the_output_equals_the_golden_file(
     answer = CliRunner().invoke(app, ["doctor", f"--kubeconfig={api.kubeconfig(tmp_path)}"])
     assert answer.exit_code == 1
     golden.same("doctor.txt", answer.output)
+
+
+def test_a_controller_without_the_plugin_equals_its_golden_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    with api_server.ApiServer() as api:
+        api.put(gvr.LEASES, current_lease())
+        for kind, obj in doctored.managed_cluster("gpu.example.com", "nic.example.com"):
+            api.put(kind, obj)
+        answer = CliRunner().invoke(app, ["doctor", f"--kubeconfig={api.kubeconfig(tmp_path)}"])
+    assert answer.exit_code == 1
+    golden.same("doctor-controller-only.txt", answer.output)
 
 
 def test_without_a_cluster_the_flag_is_named(

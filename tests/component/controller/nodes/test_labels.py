@@ -56,6 +56,14 @@ def test_labels_follow_the_gpus_and_go_with_them(world: World) -> None:
     assert world.labels() == before
 
 
+def test_devices_of_another_driver_label_no_node(world: World) -> None:
+    devices = [objects.a_device("gpu-0")]
+    foreign = slices.parse(objects.a_slice("node-a", devices, "gpu.example.com"))
+    world.published = {ids.Key("slice"): foreign}
+    world.labelling.reconcile()
+    assert not world.api.requests
+
+
 def test_nothing_is_written_while_nothing_changes(world: World) -> None:
     world.publish(2)
     asked = len(world.api.requests)

@@ -100,7 +100,7 @@ def test_a_claim_with_a_part_for_each_allocator_is_refused_with_both_named() -> 
     mixed = objects.claim("mixed", objects.a_request("gpu"), nic_request())
     answer = allocation.refused(decide(unmanaged("node-a"), mixed))
     assert answer.blocker is reasons.Reason.FOREIGN_DEVICES
-    assert "kube-scheduler allocates the devices of request nic" in answer.detail
+    assert f"kube-scheduler allocates the devices of request nic ({NIC})" in answer.detail
     assert "the controller those of gpu" in answer.detail
 
 

@@ -81,15 +81,25 @@ def test_an_object_that_says_the_same_changes_nothing() -> None:
     assert (changed(view, mark), view.generation) == (set(), world)
 
 
-def test_a_class_or_a_rule_concerns_every_node_and_changes_the_world() -> None:
+def test_a_class_concerns_every_node_and_changes_the_world() -> None:
     view = two_nodes()
     mark, world = view.revision, view.generation
     view.set_device_class("new", objects.device_class("new"))
     assert (changed(view, mark), view.generation) == (None, world + 1)
-    mark = view.revision
-    rule = taint_rules.TaintRule("r", slices.Taint("sick", "", "NoSchedule"), selects=True)
+
+
+def test_a_rule_concerns_the_nodes_of_the_pools_that_it_may_taint() -> None:
+    view = two_nodes()
+    mark, world = view.revision, view.generation
+    taint = slices.Taint("sick", "", "NoSchedule")
+    rule = taint_rules.TaintRule("r", taint, selects=True, pool="node-a")
     view.set_taint_rule("r", rule)
-    assert (changed(view, mark), view.generation) == (None, world + 2)
+    assert (changed(view, mark), view.generation) == ({A}, world + 1)
+    mark = view.revision
+    view.set_taint_rule("r", rule)
+    assert (changed(view, mark), view.generation) == (set(), world + 1)
+    view.set_taint_rule("other", taint_rules.TaintRule("other", taint, selects=True))
+    assert (changed(view, mark), view.generation) == ({A, B}, world + 2)
     (share,) = view.reachable_pools(A)
     assert {
         taint.key for _, devices in share.slices for device in devices for taint in device.taints

@@ -1,0 +1,82 @@
+"""The controller without the kubelet plugin, for the devices of a driver that is there already."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from driver import names
+from driver.kube import client, gvr
+from hack.chart import helm
+from hack.cluster import api, chart
+from tests.e2e import playground, release
+from tests.support.builders import objects
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+cluster = release.cluster
+DRIVER = "gpu.example.com"
+SLICE = "e2e-gpus"
+ONLY = (
+    "--set=kubeletPlugin.enabled=false",
+    f"--set=controller.managedDrivers[0].name={DRIVER}",
+)
+
+
+@pytest.fixture
+def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
+    """Publish devices of another driver on a node, with a class; nothing prepares them."""
+    if cluster.kubernetes == "1.36":
+        pytest.skip("kube-scheduler of 1.36 ignores DeviceTaintRules unless a gate is on")
+    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
+    devices = [{"name": f"gpu-{index}", "attributes": {}} for index in range(4)]
+    raw = objects.a_slice(cluster.nodes()[0], devices, DRIVER)
+    kube.create(gvr.RESOURCE_SLICES, {"metadata": {"name": SLICE}, "spec": raw["spec"]})
+    expression = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+    device_class = {"metadata": {"name": DRIVER}, "spec": {"selectors": [expression]}}
+    kube.create(gvr.DEVICE_CLASSES, device_class)
+    ground = playground.Playground.open(cluster, kube)
+    try:
+        chart.install(release.WHERE, *ONLY)
+        yield ground
+    finally:
+        kube.delete(gvr.DEVICE_CLASSES, DRIVER)
+        kube.delete(gvr.RESOURCE_SLICES, SLICE)
+        release.install()
+        ground.close()
+
+
+def taints(kube: client.KubeClient) -> set[str]:
+    """Return the keys of the controller's rules."""
+    selector = f"{names.ALLOCATOR_RULE}=true"
+    rules = kube.list(gvr.DEVICE_TAINT_RULES, label_selector=selector).items
+    return {str(rule["spec"]["taint"]["key"]) for rule in rules}
+
+
+def ask(field: playground.Playground, name: str) -> None:
+    pod = release.a_pod(name, claims=(name,))
+    field.create(playground.a_claim(name, deviceClassName=DRIVER), pod)
+
+
+def holds(field: playground.Playground, name: str) -> list[dict[str, Any]]:
+    """Return the entries by which the controller keeps an allocation."""
+    reserved = field.claim(name).get("status", {}).get("reservedFor") or []
+    return [entry for entry in reserved if entry["resource"] == names.HOLD_RESOURCE]
+
+
+def test_the_controller_allocates_without_a_plugin_and_uninstalling_hands_back(
+    cluster: api.Cluster, field: playground.Playground
+) -> None:
+    kube = field.kube
+    playground.until(lambda: taints(kube) == {names.ALLOCATOR_TAINT}, 120, "the handover ends")
+    text = cluster.kubectl("get", "daemonsets", "-n", helm.NAMESPACE, "--output=json")
+    assert json.loads(text)["items"] == []
+    ask(field, "managed")
+    playground.until(lambda: field.device_of("managed") is not None, 60, "a device is allocated")
+
+    release.helm_says("uninstall", helm.RELEASE, f"--namespace={helm.NAMESPACE}")
+    playground.until(lambda: not taints(kube), 60, "the rule is gone")
+    assert not holds(field, "managed")
+    ask(field, "after")
+    playground.until(lambda: field.device_of("after") is not None, 60, "kube-scheduler allocates")
+    assert not holds(field, "after")
