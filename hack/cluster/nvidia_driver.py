@@ -29,11 +29,14 @@ _HOOK = "/usr/bin/true"
 # - boot_id: after a reboot the checkpoint is void; the machine's changes with `reboot`.
 # - /sys: PCI address, PCIe root and NUMA node, without which no GPU is published.
 _VIEWS = ("proc/driver", "proc/devices", "proc/sys/kernel/random/boot_id", "sys")
+# As the pod's init container does, it waits for nvidia-smi: a machine that boots has no driver yet,
+# and the plugin ends without one.
 _SCRIPT = """\
 set -eu
-host=$1; shift
+host=$1 smi=$2; shift 2
 while [ "$1" != -- ]; do mount --bind "$host/$1" "/$1"; shift; done
 shift
+until "$smi" -L >/dev/null 2>&1; do sleep 0.5; done
 exec "$@"
 """
 
@@ -86,8 +89,9 @@ def command(program: Path, folders: layout.NodeLayout, node: str, kubeconfig: Pa
     }
     words = (f"{flag}={value}" for flag, value in flags.items())
     unshare = ("unshare", "--mount", "--propagation=private", "--")
-    views = ("sh", "-c", _SCRIPT, "views", str(folders.gpu / "host-root"), *_VIEWS, "--")
-    return (*unshare, *views, str(program), "-v=4", *words)
+    machine = (str(folders.gpu / "host-root"), str(driver_root / "usr/bin/nvidia-smi"))
+    script = ("sh", "-c", _SCRIPT, "views", *machine, *_VIEWS, "--")
+    return (*unshare, *script, str(program), "-v=4", *words)
 
 
 def environment(gates: Sequence[str]) -> dict[str, str]:

@@ -180,6 +180,13 @@ def held(field: playground.Playground) -> list[tuple[str, str]]:
     ]
 
 
+def refused_prepares(field: playground.Playground) -> list[str]:
+    """Return what kubelets said of claims that were not prepared."""
+    items = field.kube.list(gvr.EVENTS, namespace=field.namespace).items
+    failed = (item for item in items if item["reason"] == "FailedPrepareDynamicResources")
+    return [str(item.get("note", "")) for item in failed]
+
+
 def ration(field: playground.Playground, *words: str) -> Any:
     """Return what a command of `ration` prints as JSON; it may end with 1, for what waits."""
     command = [str(Path(sys.executable).with_name("ration")), *words, "-o", "json"]

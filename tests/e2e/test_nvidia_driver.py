@@ -2,6 +2,12 @@
 
 The driver comes from the folder that RATION_NVIDIA_DRIVER names; without it all is skipped. Left
 out: MPS, which needs pods of its own image, passthrough, and ComputeDomains.
+
+Faults of its own that bear on these tests, by its issues: 563 (`index` is published no more, and
+gpu-test6.yaml reads it), 374 and 709 (the lock of the node times out under load). It has no issue
+for this one: it goes by the MIG mode that a GPU had when the plugin started, so with DynamicMIG it
+takes a GPU in MIG mode for one without MIG devices, and tries to disable MIG mode beside those in
+use. NVML refuses, and no pod of the GPU ends before the others have ended too.
 """
 
 import time
@@ -31,6 +37,7 @@ DEMOS = [
     "gpu-test8.yaml",
 ]
 """All of the quickstart but MPS (mps, test5), passthrough (vfio), ComputeDomains (imex), test6."""
+LOCK_TIMEOUT = "error acquiring prep/unprep lock"
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +113,7 @@ def test_pods_of_two_profiles_share_a_gpu_that_is_then_not_whole(
     run(field, "whole", nvidia.DYNAMIC, nvidia.request(uuid=uuid))
     (note, *_) = field.told("whole", "NoFit", 40)
     assert "CountersExhausted" in note or "DeviceInUse" in note
-    # The driver unprepares neither before both are to go: it disables MIG mode beside a MIG device
-    # in use, as it goes by what the mode was when it started (KNOWN_FAULTS).
+    # Both at once: the driver unprepares neither while the other is in use (see above).
     for name in ("small", "large"):
         field.kube.delete(gvr.PODS, name, field.namespace)
     for name in ("small", "large"):
@@ -233,7 +239,16 @@ def test_a_hundred_claims_are_prepared_and_no_device_is_given_twice(
         assert len(set(held)) == len(held), held
         assert time.monotonic() < deadline, (done, field.reasons())
         time.sleep(0.3)
-    assert "FailedPrepareDynamicResources" not in field.reasons()
+    refused = nvidia.refused_prepares(field)
+    assert [note for note in refused if LOCK_TIMEOUT not in note] == []
+
+
+def test_the_driver_comes_back_with_its_node(field: playground.Playground) -> None:
+    pid = field.cluster.pid(nvidia.DRIVER, nvidia.WHOLE)
+    field.cluster.reboot(nvidia.WHOLE)
+    assert field.cluster.pid(nvidia.DRIVER, nvidia.WHOLE) not in {pid, None}
+    run(field, "again", nvidia.WHOLE, nvidia.request())
+    field.running("again", 2 * WITHIN_S)
 
 
 def test_live_pods_keep_their_gpus_when_kube_scheduler_has_the_driver_back(

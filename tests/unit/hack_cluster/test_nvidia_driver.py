@@ -35,7 +35,8 @@ def test_the_process_sees_the_simulated_machines_proc_and_sys() -> None:
     words = command()
     assert words[:3] == ("unshare", "--mount", "--propagation=private")
     start = words.index("/lab/n/node-0/gpu/host-root")
-    views = words[start + 1 : words.index("--", start)]
+    assert words[start + 1] == "/lab/n/node-0/gpu/driver-root/usr/bin/nvidia-smi"
+    views = words[start + 2 : words.index("--", start)]
     assert set(views) == {"proc/driver", "proc/devices", "proc/sys/kernel/random/boot_id", "sys"}
 
 
