@@ -111,17 +111,17 @@ def request(kind: str = "gpu", count: int = 1, **attributes: str) -> Raw:
     return {"name": "gpu", "exactly": exactly}
 
 
-def claim(name: str, wanted: Raw, *parameters: Raw) -> Raw:
+def claim(name: str, gpu_request: Raw, *parameters: Raw) -> Raw:
     """Return a claim of one request, with the driver's own configuration."""
     config = [{"opaque": {"driver": DRIVER, "parameters": body}} for body in parameters]
     kind = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
-    devices = {"requests": [wanted], "config": config}
+    devices = {"requests": [gpu_request], "config": config}
     return {**kind, "metadata": {"name": name}, "spec": {"devices": devices}}
 
 
-def template(name: str, wanted: Raw) -> Raw:
+def template(name: str, gpu_request: Raw) -> Raw:
     """Return a template of claims of one request."""
-    spec = {"spec": claim("unused", wanted)["spec"]}
+    spec = {"spec": claim("unused", gpu_request)["spec"]}
     kind = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate"}
     return {**kind, "metadata": {"name": name}, "spec": spec}
 

@@ -67,9 +67,11 @@ def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
         ground.close()
 
 
-def run(field: playground.Playground, name: str, node: str, wanted: Raw, *config: Raw) -> None:
+def run(field: playground.Playground, name: str, node: str, gpu_request: Raw, *config: Raw) -> None:
     """Create a pod with a claim of its own, on a node."""
-    field.create(nvidia.claim(name, wanted, *config), other_drivers.a_pod(name, name, node=node))
+    field.create(
+        nvidia.claim(name, gpu_request, *config), other_drivers.a_pod(name, name, node=node)
+    )
 
 
 def shown(field: playground.Playground, pod: str) -> str:
@@ -106,8 +108,8 @@ def test_pods_of_two_profiles_share_a_gpu_that_is_then_not_whole(
 ) -> None:
     uuid = nvidia.machine(field.cluster, nvidia.DYNAMIC).gpus[2].uuid
     for name, profile in (("small", "1g.10gb"), ("large", "3g.40gb")):
-        wanted = nvidia.request("mig", parentUUID=uuid, profile=profile)
-        run(field, name, nvidia.DYNAMIC, wanted)
+        gpu_request = nvidia.request("mig", parentUUID=uuid, profile=profile)
+        run(field, name, nvidia.DYNAMIC, gpu_request)
         field.running(name)
         assert f"MIG {profile}" in shown(field, name)
     run(field, "whole", nvidia.DYNAMIC, nvidia.request(uuid=uuid))
@@ -139,8 +141,8 @@ def test_the_drivers_time_slicing_of_a_claim_reaches_the_gpu(field: playground.P
 def test_fixed_partitions_of_two_pods_are_of_one_gpu(field: playground.Playground) -> None:
     uuid = nvidia.machine(field.cluster, nvidia.STATIC).gpus[0].uuid
     for name, profile in (("small", "1g.5gb"), ("large", "3g.20gb")):
-        wanted = nvidia.request("mig", parentUUID=uuid, profile=profile)
-        run(field, name, nvidia.STATIC, wanted)
+        gpu_request = nvidia.request("mig", parentUUID=uuid, profile=profile)
+        run(field, name, nvidia.STATIC, gpu_request)
         field.running(name)
         assert f"MIG {profile}" in shown(field, name)
     assert device(field, "small")["device"] != device(field, "large")["device"]
@@ -182,8 +184,8 @@ def test_a_pod_that_asks_for_too_much_is_told_what_each_node_has(
 
 def test_the_gpus_count_in_the_figures_of_the_cluster(field: playground.Playground) -> None:
     run(field, "whole", nvidia.WHOLE, nvidia.request())
-    wanted = nvidia.request("mig", profile="1g.10gb")
-    run(field, "part", nvidia.DYNAMIC, wanted)
+    gpu_request = nvidia.request("mig", profile="1g.10gb")
+    run(field, "part", nvidia.DYNAMIC, gpu_request)
     field.running("whole")
     field.running("part")
     gpus = nvidia.ration(field, "devices")
@@ -256,12 +258,12 @@ def test_live_pods_keep_their_gpus_when_kube_scheduler_has_the_driver_back(
 ) -> None:
     run(field, "whole", nvidia.WHOLE, nvidia.request())
     run(field, "part", nvidia.DYNAMIC, nvidia.request("mig", profile="2g.20gb"))
-    before = {name: standing(field, name) for name in ("whole", "part")}
+    earlier = {name: standing(field, name) for name in ("whole", "part")}
     back = (nvidia.MANAGED, nvidia.NOWHERE, nvidia.NO_PLUGIN)
     try:
         chart.install(release.WHERE, *back)
         playground.until(lambda: nvidia.rule_taint(field.kube) is None, 120, "the rule is gone")
-        assert {name: standing(field, name) for name in before} == before
+        assert {name: standing(field, name) for name in earlier} == earlier
         run(field, "after", nvidia.WHOLE, nvidia.request())
         field.running("after")
         assert device(field, "after")["device"] != device(field, "whole")["device"]
@@ -270,7 +272,7 @@ def test_live_pods_keep_their_gpus_when_kube_scheduler_has_the_driver_back(
         chart.install(release.WHERE, nvidia.MANAGED, nvidia.NO_PLUGIN)
         allocator = names.ALLOCATOR_TAINT
         playground.until(lambda: nvidia.rule_taint(field.kube) == allocator, 120, "it is ours")
-    assert {name: standing(field, name) for name in before} == before
+    assert {name: standing(field, name) for name in earlier} == earlier
 
 
 def standing(field: playground.Playground, name: str) -> tuple[str, str, int, Raw]:

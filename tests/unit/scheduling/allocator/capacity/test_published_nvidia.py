@@ -34,8 +34,8 @@ def test_whole_gpus_have_product_memory_and_a_pcie_root_each() -> None:
     assert [gpu.model.product for gpu in gpus.idle_gpus] == [H100] * 8
     assert {gpu.model.memory for gpu in gpus.idle_gpus} == {81559 * MIB}
     assert modes("whole") == [base.WHOLE]
-    assert len({place.pcie_root for place in gpus.locations}) == 8
-    assert sorted(place.numa_node for place in gpus.locations) == [0] * 4 + [1] * 4
+    assert len({location.pcie_root for location in gpus.locations}) == 8
+    assert sorted(location.numa_node for location in gpus.locations) == [0] * 4 + [1] * 4
 
 
 def test_parts_on_demand_are_of_their_gpu_with_its_slices_and_memory() -> None:
@@ -71,6 +71,6 @@ def test_fixed_parts_are_of_their_gpu_beside_whole_ones() -> None:
 
 @pytest.mark.parametrize("name", ["whole", "dynamic-mig", "static-mig"])
 def test_every_gpu_has_its_root_and_numa_node(name: str) -> None:
-    for place in layout(name).locations:
-        assert place.pcie_root.startswith("pci0000:")
-        assert place.numa_node != base.UNKNOWN_NUMA
+    for location in layout(name).locations:
+        assert location.pcie_root.startswith("pci0000:")
+        assert location.numa_node != base.UNKNOWN_NUMA
