@@ -82,7 +82,7 @@ def nics(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[nic_driver.N
 def theirs(
     cluster: api.Cluster, kube: client.KubeClient, nics: nic_driver.NicDriver
 ) -> dict[str, Outcome]:
-    """What becomes of each manifest while kube-scheduler allocates."""
+    """Return the outcome of each manifest while kube-scheduler allocates."""
     assert nics.name == pools.DRIVER
     release.install("--set=allocator=scheduler")
     playground.until(lambda: not gpu_taints(kube), 120, "kube-scheduler allocates our GPUs")
