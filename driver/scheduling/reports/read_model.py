@@ -82,19 +82,19 @@ class ClusterModel:
         """Pools of GPUs by node, sorted by name: ours, and those of managed drivers."""
         drivers = self._gpu_drivers
         managed = (pool for pool in self.objects.slices.values() if pool.driver in drivers)
-        laid = taint_rules.apply_rules(managed, self.objects.rules.values())
-        parts_by_node: dict[ids.NodeName, list[dra_pools.Pool]] = {}
-        for pool in sorted(dra_pools.group_pools(laid), key=self._pool_order):
+        sources_by_node: dict[ids.NodeName, list[dra_pools.Pool]] = {}
+        for pool in sorted(dra_pools.group_pools(managed), key=self._pool_order):
             node = pool.slices[0].node
             if node is not None:
-                parts_by_node.setdefault(node, []).append(pool)
+                sources_by_node.setdefault(node, []).append(pool)
+        rules = tuple(self.objects.rules.values())
         pools_by_node: dict[ids.NodeName, slots.PublishedPool] = {}
-        for node, parts in sorted(parts_by_node.items()):
+        for node, sources in sorted(sources_by_node.items()):
             previous = self._previous_pools.get(node)
             pools_by_node[node] = (
                 previous
-                if previous and previous.is_parsed_from(parts)
-                else slots.PublishedPool(*parts)
+                if previous and previous.is_parsed_from(sources, rules)
+                else slots.PublishedPool(sources, rules)
             )
         return pools_by_node
 
@@ -106,15 +106,6 @@ class ClusterModel:
         """Our driver, and managed ones whose GPUs have a vocabulary."""
         described = filter(vocabulary.is_described, self.managed_drivers)
         return frozenset({self.objects.driver, *described})
-
-    @functools.cached_property
-    def _managed_gpus(self) -> Mapping[tuple[str, str, str], tuple[str, str]]:
-        """Node and GPU of each device of managed drivers, by driver, pool and device."""
-        return {
-            device: (str(node), gpu)
-            for node, pool in self.pools.items()
-            for device, gpu in pool.managed_devices.items()
-        }
 
     @functools.cached_property
     def taken_devices(self) -> Mapping[tuple[str, str], tuple[TakenDevice, ...]]:
@@ -170,7 +161,18 @@ class ClusterModel:
         """Return node and GPU of a device; None if it is no part of a GPU that is published."""
         if device.driver == self.objects.driver:
             return device.pool, slots.gpu_name(device.device)
-        return self._managed_gpus.get((device.driver, device.pool, device.device))
+        node = self._nodes_by_pool.get((device.driver, device.pool))
+        gpu = self.pools[node].managed_devices.get(device) if node is not None else None
+        return None if node is None or gpu is None else (str(node), gpu)
+
+    @functools.cached_property
+    def _nodes_by_pool(self) -> Mapping[tuple[str, str], ids.NodeName]:
+        """Nodes by driver and pool."""
+        return {
+            (source.driver, source.name): node
+            for node, pool in self.pools.items()
+            for source in pool.sources
+        }
 
     @functools.cached_property
     def managed_drivers(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from driver import names
 from driver.devices import faces
-from driver.resources.dra import pools, slices
+from driver.resources.dra import pools, slices, taint_rules
 from driver.scheduling.allocator.capacity import pool_layout, vocabulary
 from driver.scheduling.allocator.policies import base
 from driver.scheduling.reports import model
@@ -87,43 +87,60 @@ class PublishedGpu:
 
 
 class PublishedPool:
-    """The pools of one node's GPUs, ours and those of managed drivers, parsed once."""
+    """The pools of one node's GPUs, ours and those of managed drivers, parsed once.
 
-    def __init__(self, *parts: pools.Pool) -> None:
-        self._parts = parts
+    `rules` are laid over their slices.
+    """
 
-    def is_parsed_from(self, parts: Sequence[pools.Pool]) -> bool:
-        """Return whether it was parsed from these same slices."""
-        own_slices = [entry for part in self._parts for entry in part.slices]
-        other_slices = [entry for part in parts for entry in part.slices]
-        return len(own_slices) == len(other_slices) and all(
-            a is b for a, b in zip(own_slices, other_slices, strict=True)
-        )
+    def __init__(
+        self, sources: Sequence[pools.Pool], rules: Sequence[taint_rules.TaintRule] = ()
+    ) -> None:
+        self.sources = sources
+        self._rules = rules
+
+    def is_parsed_from(
+        self, sources: Sequence[pools.Pool], rules: Sequence[taint_rules.TaintRule]
+    ) -> bool:
+        """Return whether it was parsed from these same slices and rules."""
+        own_slices = [entry for source in self.sources for entry in source.slices]
+        other_slices = [entry for source in sources for entry in source.slices]
+        return _are_same(own_slices, other_slices) and _are_same(self._rules, rules)
 
     @property
     def complete(self) -> bool:
         """True if all slices of the generation exist."""
-        return all(part.complete for part in self._parts)
+        return all(source.complete for source in self.sources)
 
     @functools.cached_property
     def gpus(self) -> tuple[PublishedGpu, ...]:
         """GPUs in PCI order, those of our driver first."""
-        return tuple(
-            gpu
-            for part in self._parts
-            for gpu in (_own_gpus(part) if _is_own(part) else _managed_gpus(part))
-        )
+        return tuple(gpu for _, gpus in self._gpus_by_pool for gpu in gpus)
 
     @functools.cached_property
     def managed_devices(self) -> Mapping[tuple[str, str, str], str]:
         """GPUs by driver, pool and device, of managed drivers."""
         return {
-            (part.driver, part.name, device): gpu.name
-            for part in self._parts
-            if not _is_own(part)
-            for gpu in _managed_gpus(part)
+            (pool.driver, pool.name, device): gpu.name
+            for pool, gpus in self._gpus_by_pool
+            if not _is_own(pool)
+            for gpu in gpus
             for device in gpu.slots
         }
+
+    @functools.cached_property
+    def _gpus_by_pool(self) -> tuple[tuple[pools.Pool, tuple[PublishedGpu, ...]], ...]:
+        laid = (
+            pools.newest_generation([*taint_rules.apply_rules(source.slices, self._rules)])
+            for source in self.sources
+        )
+        return tuple(
+            (pool, tuple(_own_gpus(pool)) if _is_own(pool) else _managed_gpus(pool))
+            for pool in laid
+        )
+
+
+def _are_same(own: Sequence[object], others: Sequence[object]) -> bool:
+    return len(own) == len(others) and all(a is b for a, b in zip(own, others, strict=True))
 
 
 def _is_own(pool: pools.Pool) -> bool:

@@ -1,13 +1,17 @@
 """GPUs of a managed driver in the reports, by slices that NVIDIA's driver published."""
 
+import dataclasses
+
 import pytest
 
-from driver.scheduling.reports import catalog, model
+from driver import ids
+from driver.scheduling.reports import catalog, model, read_model
 from tests.support.builders import managed_gpus
 from tests.support.builders.managed_gpus import NODE, RULE, holding, published
 from tests.support.scenarios import fleets
 
 Raw = managed_gpus.Raw
+NODE_NAME = ids.NodeName("node-a")
 
 
 def reading(name: str, *more: Raw) -> catalog.Reports:
@@ -65,3 +69,13 @@ def test_gpus_of_a_driver_that_is_not_managed_do_not_count() -> None:
     reports = reading("whole", holding("train", "gpu-3"))
     assert reports.fleet().gpus == 0
     assert reports.node("node-a") is None
+
+
+def test_an_unchanged_node_of_a_managed_driver_is_taken_over() -> None:
+    existing = fleets.objects_of([NODE, *published("dynamic-mig"), RULE])
+    previous = read_model.ClusterModel(existing)
+    assert previous.pools[NODE_NAME].gpus
+    later = read_model.ClusterModel(dataclasses.replace(existing, claims={}), previous)
+    assert later.pools[NODE_NAME] is previous.pools[NODE_NAME]
+    unruled = read_model.ClusterModel(dataclasses.replace(existing, rules={}), previous)
+    assert unruled.pools == {}
