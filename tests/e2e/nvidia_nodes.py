@@ -171,6 +171,12 @@ def phases(field: playground.Playground) -> list[str]:
     return [str(item["status"].get("phase")) for item in items]
 
 
+def first_pod(field: playground.Playground) -> str:
+    """Return the name of a pod of a namespace; "" without one."""
+    items = field.kube.list(gvr.PODS, namespace=field.namespace).items
+    return str(items[0]["metadata"]["name"]) if items else ""
+
+
 def held(field: playground.Playground) -> list[tuple[str, str]]:
     """Return the allocated devices of all claims of a namespace: pool and device."""
     return [

@@ -165,8 +165,8 @@ def test_a_quickstart_manifest_by_a_removed_attribute_waits_and_says_so(
 ) -> None:
     """Its selectors read `index`, which the driver no longer publishes (its issue 563)."""
     with nvidia.applied(field, nvidia.demo(source, "v1/gpu-test6.yaml")):
-        pods = field.kube.list(gvr.PODS, namespace=field.namespace).items
-        (note, *_) = field.told(pods[0]["metadata"]["name"], "NoFit", 40)
+        pod = playground.until(lambda: nvidia.first_pod(field), 20, "the Deployment has a pod")
+        (note, *_) = field.told(pod, "NoFit", 40)
         assert "index" in note
 
 
