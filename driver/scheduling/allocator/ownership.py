@@ -127,7 +127,7 @@ class OwnershipResolver:
                 yield from (
                     pool.driver
                     for pool in view.pools.values()
-                    if any(self._pool_matches(pool, resolved))
+                    if any(self._pool_matches(view, pool, resolved))
                 )
 
     def _request_ownership(
