@@ -48,7 +48,7 @@ IN_NETWORK := $(BIN)/python -m hack.cluster run --
 # The tests of a file stay together: they share what is slow to make. Slow ones are begun first.
 SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Tests that want a cluster of their own each: most want the driver as pods.
-OWN_CLUSTER := $(wildcard $(addprefix tests/e2e/test_,chart.py demo.py rights.py rights_used.py foreign_ownership.py several_drivers.py controller_only.py neighbours.py gpu_nodes.py nvidia_names.py upgrade.py upgrade_from.py as_installed.py from_release.py webhook.py shapes.py queues.py kueue.py karpenter.py prometheus.py page.py chaos.py))
+OWN_CLUSTER := $(wildcard $(addprefix tests/e2e/test_,chart.py demo.py rights.py rights_used.py foreign_ownership.py several_drivers.py nvidia_driver.py controller_only.py neighbours.py gpu_nodes.py nvidia_names.py upgrade.py upgrade_from.py as_installed.py from_release.py webhook.py shapes.py queues.py kueue.py karpenter.py prometheus.py page.py chaos.py))
 
 # Python compiles a module once, and not at every start of a process; never into the checkout.
 unexport PYTHONDONTWRITEBYTECODE

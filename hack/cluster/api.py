@@ -19,6 +19,7 @@ from hack.cluster import (
     layout,
     membership,
     node,
+    nvidia_driver,
     processes,
     reboot,
     state,
@@ -210,6 +211,17 @@ class Cluster:
     def uninstall_example_driver(self, installation: example_driver.Installation) -> None:
         """Stop the example driver on every node, and delete its objects."""
         example_driver.uninstall(self._where, installation)
+
+    def install_nvidia_driver(self, folder: Path, *nodes: str, gates: Sequence[str] = ()) -> None:
+        """Install NVIDIA's own DRA driver from a folder, on every node unless some are named.
+
+        Its plugin is the component `gpu.nvidia.com` on each; see `nvidia_driver.install`.
+        """
+        nvidia_driver.install(self._where, folder, nodes or self.nodes(), *gates)
+
+    def uninstall_nvidia_driver(self, folder: Path) -> None:
+        """Stop NVIDIA's driver on every node, and delete its objects."""
+        nvidia_driver.uninstall(self._where, folder)
 
     def load_image(self, archive: Path) -> None:
         """Have every node's containers find the image of an archive."""

@@ -13,11 +13,9 @@ from pathlib import Path
 
 from hack.cluster import (
     argv,
-    certificates,
     control,
-    driver,
+    foreign_plugins,
     guests,
-    kubectl,
     layout,
     store,
 )
@@ -25,7 +23,6 @@ from hack.cluster import (
 TOOLS = "dra-example-driver"
 NAMESPACE = "dra-example-driver"
 PROGRAM = "dra-example-kubeletplugin"
-_REGISTERED_S = 30.0
 # A pod that the process stands for, and a Service that would lead to no pod.
 LEFT_OUT = ("DaemonSet", "Service")
 
@@ -75,14 +72,14 @@ def install(where: layout.Layout, installation: Installation, nodes: Sequence[st
     parts = fetch()
     objects = _rendered(where, parts, installation)
     guests.apply(where, objects)
+    account = (NAMESPACE, foreign_plugins.service_account(objects))
     for node in nodes:
-        kubeconfig = _access(where, installation, service_account(objects), node, ports)
+        kubeconfig = foreign_plugins.access(where, installation.name, node, account, ports)
         words = command(parts.program, where.node(node), node, installation, kubeconfig)
         # The plugin shows it to containers, as KUBERNETES_NODE_NAME.
         control.launch(where, installation.name, node, words, {"NODE_NAME": node})
     for node in nodes:
-        driver.wait_slices(where, node, (installation.name,), installation.name)
-        _wait_registered(where, node, installation.name)
+        foreign_plugins.wait_served(where, node, installation.name)
 
 
 def uninstall(where: layout.Layout, installation: Installation) -> None:
@@ -91,10 +88,7 @@ def uninstall(where: layout.Layout, installation: Installation) -> None:
     What a real uninstallation leaves stays: the namespace, checkpoints, and for half a minute the
     slices, which the kubelets then delete.
     """
-    for component, node in control.recorded(where):
-        if component == installation.name:
-            control.stop(where, component, node)
-            control.forget(where, component, node)
+    foreign_plugins.stop(where, installation.name)
     objects = _rendered(where, fetch(), installation)
     guests.delete(where, guests.without(objects, "Namespace"))
 
@@ -137,49 +131,9 @@ def installed(chart: Sequence[guests.Object]) -> list[guests.Object]:
     return [guests.a_namespace(NAMESPACE), *guests.without(chart, *LEFT_OUT)]
 
 
-def service_account(objects: Sequence[guests.Object]) -> str:
-    """The name of the account that the plugin's pods would have."""
-    accounts = [entry for entry in objects if entry["kind"] == "ServiceAccount"]
-    return str(accounts[0]["metadata"]["name"])
-
-
-def is_registered(metrics: str, driver_name: str) -> bool:
-    """Whether a kubelet's metrics count a driver's plugin among those that it has registered."""
-    socket = f'/{driver_name}-reg.sock",state="actual_state_of_world"'
-    return any(socket in line and line.endswith(" 1") for line in metrics.splitlines())
-
-
-def _wait_registered(where: layout.Layout, node: str, driver_name: str) -> None:
-    """Wait for the registration: a pod that comes before it waits a minute for the next try."""
-    query = ("get", "--raw", f"/api/v1/nodes/{node}/proxy/metrics")
-    kubectl.wait(
-        f"the kubelet of {node} registers {driver_name}",
-        lambda: is_registered(kubectl.run(where, *query), driver_name),
-        _REGISTERED_S,
-        control.log_path(where, driver_name, node),
-    )
-
-
 def _rendered(
     where: layout.Layout, parts: guests.Parts, installation: Installation
 ) -> list[guests.Object]:
     chart = parts.source / "deployments" / "helm" / TOOLS
     release = installation.name.replace(".", "-")
     return installed(guests.rendered(where, release, chart, *values(installation)))
-
-
-def _access(
-    where: layout.Layout,
-    installation: Installation,
-    account: str,
-    node: str,
-    ports: argv.Ports,
-) -> Path:
-    """A kubeconfig with a token that carries the node's name; both for the owner only."""
-    folder = where.node(node).config
-    token = folder / f"{installation.name}.token"
-    request = argv.plugin_token(node, account, NAMESPACE)
-    certificates.write_secret(token, kubectl.run(where, *request).strip().encode())
-    kubeconfig = folder / f"{installation.name}.kubeconfig"
-    certificates.write_secret(kubeconfig, certificates.token_kubeconfig(where, token, ports))
-    return kubeconfig

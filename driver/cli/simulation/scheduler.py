@@ -9,7 +9,7 @@ from typing import Self
 
 from driver import ids, names
 from driver.resources.core import pods
-from driver.resources.dra import claims
+from driver.resources.dra import claims, taint_rules
 from driver.scheduling.allocator import allocation_result, dra_allocator, ownership, settings
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import requests as allocator_requests
@@ -77,9 +77,9 @@ class SimulatedScheduler:
         every_pod: bool = False,
     ) -> Self:
         """Return a scheduler for the cluster as it is."""
-        simulated_scheduler = cls(
-            cluster_state.build(driver, caches), deciding, every_pod=every_pod
-        )
+        managed = taint_rules.managed_drivers(caches.rules.values())
+        view = cluster_state.build(driver, caches, other_drivers=managed)
+        simulated_scheduler = cls(view, deciding, every_pod=every_pod)
         simulated_scheduler._claims.update(caches.claims)
         return simulated_scheduler
 

@@ -72,6 +72,12 @@ def parse(obj: fields.Raw) -> TaintRule:
     )
 
 
+def managed_drivers(rules: Iterable[TaintRule]) -> frozenset[str]:
+    """Return the drivers beside ours whose devices the controller allocates, by its rules."""
+    drivers = (rule.driver for rule in rules if rule.is_allocator_rule)
+    return frozenset(driver for driver in drivers if driver is not None)
+
+
 def apply_rules(
     resource_slices: Iterable[slices.Slice], rules: Iterable[TaintRule]
 ) -> Iterable[slices.Slice]:

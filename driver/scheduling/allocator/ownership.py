@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from weakref import WeakKeyDictionary
 
-from driver import reasons
+from driver import names, reasons
 from driver.resources.core import pods
-from driver.resources.dra import claims, pools
+from driver.resources.dra import claims, pools, slices
 from driver.resources.dra import requests as dra_requests
 from driver.scheduling.allocator import requests
 from driver.scheduling.allocator import types as allocator_types
@@ -127,7 +127,7 @@ class OwnershipResolver:
                 yield from (
                     pool.driver
                     for pool in view.pools.values()
-                    if any(self._pool_matches(pool, resolved))
+                    if any(self._pool_matches(view, pool, resolved))
                 )
 
     def _request_ownership(
@@ -148,7 +148,7 @@ class OwnershipResolver:
             return Ownership.OURS if _names_driver(view, subrequest) else Ownership.FOREIGN
         has_managed = has_foreign = False
         for pool in view.pools.values():
-            managed, foreign = self._pool_matches(pool, resolved)
+            managed, foreign = self._pool_matches(view, pool, resolved)
             has_managed, has_foreign = has_managed or managed, has_foreign or foreign
         if has_managed:
             return Ownership.SHARED if has_foreign else Ownership.OURS
@@ -158,7 +158,9 @@ class OwnershipResolver:
             else Ownership.FOREIGN
         )
 
-    def _pool_matches(self, pool: pools.Pool, subrequest: requests.SubRequest) -> _PoolMatches:
+    def _pool_matches(
+        self, view: snapshot.Snapshot, pool: pools.Pool, subrequest: requests.SubRequest
+    ) -> _PoolMatches:
         matches = self._pools.setdefault(pool, {})
         if subrequest.matchers not in matches:
             managed = [
@@ -166,6 +168,7 @@ class OwnershipResolver:
                 for resource_slice in pool.slices
                 for device in resource_slice.devices
                 if subrequest.matches(pool.driver, device) is True
+                and not (pool.driver in view.managed_drivers and _is_between(device))
             ]
             matches[subrequest.matchers] = any(managed), not all(managed)
         return matches[subrequest.matchers]
@@ -178,6 +181,13 @@ def _combine(kinds: Sequence[Ownership]) -> Ownership:
     if not kinds:
         return Ownership.FOREIGN
     return Ownership.SHARED if Ownership.SHARED in kinds else Ownership.OURS
+
+
+def _is_between(device: slices.Device) -> bool:
+    """Return whether nobody allocates a device: it passes from one allocator to the other."""
+    return not device.is_tainted_for("controller") and any(
+        taint.key == names.HANDOVER_TAINT for taint in device.taints
+    )
 
 
 def _names_driver(view: snapshot.Snapshot, subrequest: dra_requests.Request) -> bool:

@@ -5,7 +5,7 @@ those with other slice objects are parsed anew.
 """
 
 import functools
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from driver.resources.core import nodes, pods
 from driver.resources.dra import claims as resource_claims
 from driver.resources.dra import device_classes, slices, taint_rules
 from driver.resources.dra import pools as dra_pools
+from driver.scheduling.allocator.capacity import vocabulary
 from driver.scheduling.lifecycle import backfill_plan
 from driver.scheduling.provisioning import shape_status
 from driver.scheduling.queues import tree
@@ -47,7 +48,7 @@ class Objects:
 
 @dataclass(frozen=True, slots=True)
 class TakenDevice:
-    """A result of a claim's allocation that is a device of ours."""
+    """A result of a claim's allocation that is a device of a GPU."""
 
     claim: resource_claims.Claim
     result: resource_claims.Result
@@ -78,52 +79,65 @@ class ClusterModel:
 
     @functools.cached_property
     def pools(self) -> Mapping[ids.NodeName, slots.PublishedPool]:
-        """Our pools by node, sorted by name."""
-        managed = (
-            pool for pool in self.objects.slices.values() if pool.driver == self.objects.driver
-        )
-        laid = taint_rules.apply_rules(managed, self.objects.rules.values())
-        pools_by_node: dict[ids.NodeName, slots.PublishedPool] = {}
-        for pool in dra_pools.group_pools(laid):
+        """Pools of GPUs by node, sorted by name: ours, and those of managed drivers."""
+        drivers = self._gpu_drivers
+        managed = (pool for pool in self.objects.slices.values() if pool.driver in drivers)
+        sources_by_node: dict[ids.NodeName, list[dra_pools.Pool]] = {}
+        for pool in sorted(dra_pools.group_pools(managed), key=self._pool_order):
             node = pool.slices[0].node
             if node is not None:
-                previous = self._previous_pools.get(node)
-                pools_by_node[node] = (
-                    previous
-                    if previous and previous.is_parsed_from(pool)
-                    else slots.PublishedPool(pool)
-                )
-        return dict(sorted(pools_by_node.items()))
+                sources_by_node.setdefault(node, []).append(pool)
+        rules = tuple(self.objects.rules.values())
+        pools_by_node: dict[ids.NodeName, slots.PublishedPool] = {}
+        for node, sources in sorted(sources_by_node.items()):
+            previous = self._previous_pools.get(node)
+            pools_by_node[node] = (
+                previous
+                if previous and previous.is_parsed_from(sources, rules)
+                else slots.PublishedPool(sources, rules)
+            )
+        return pools_by_node
+
+    def _pool_order(self, pool: dra_pools.Pool) -> tuple[bool, str, str]:
+        return pool.driver != self.objects.driver, pool.driver, pool.name
+
+    @functools.cached_property
+    def _gpu_drivers(self) -> frozenset[str]:
+        """Our driver, and managed ones whose GPUs have a vocabulary."""
+        described = filter(vocabulary.is_described, self.managed_drivers)
+        return frozenset({self.objects.driver, *described})
 
     @functools.cached_property
     def taken_devices(self) -> Mapping[tuple[str, str], tuple[TakenDevice, ...]]:
-        """Claims' results with devices of ours, by pool and GPU, the oldest first."""
+        """Claims' results with devices of GPUs, by node and GPU, the oldest first."""
         by_gpu: dict[tuple[str, str], list[TakenDevice]] = {}
         for claim in self.objects.claims.values():
-            for result in self.own_results(claim):
-                by_gpu.setdefault(self._gpu_key(result.device), []).append(
-                    TakenDevice(claim, result)
-                )
+            for result in claim.allocation.results if claim.allocation else ():
+                key = self.gpu_key(result.device)
+                if key is not None:
+                    by_gpu.setdefault(key, []).append(TakenDevice(claim, result))
         return {key: tuple(sorted(several, key=_age)) for key, several in by_gpu.items()}
 
     @functools.cached_property
     def reserved_devices(self) -> Mapping[tuple[str, str], tuple[ReservedDevice, ...]]:
-        """Devices of Reservations, by pool and GPU."""
+        """Devices of Reservations, by node and GPU."""
         by_gpu: dict[tuple[str, str], list[ReservedDevice]] = {}
         for reservation in self.objects.reservations.values():
             for held in reservation.held if reservation.phase == "Held" else ():
-                by_gpu.setdefault(self._gpu_key(held.device), []).append(
-                    ReservedDevice(reservation, held)
-                )
+                key = self.gpu_key(held.device)
+                if key is not None:
+                    by_gpu.setdefault(key, []).append(ReservedDevice(reservation, held))
         return {key: tuple(several) for key, several in by_gpu.items()}
 
     @functools.cached_property
     def planned(self) -> Mapping[tuple[str, str], tuple[reservations.HeldDevice, ...]]:
-        """Devices that backfill reserves, by pool and GPU."""
+        """Devices that backfill reserves, by node and GPU."""
         plan = self.objects.plan
         by_gpu: dict[tuple[str, str], list[reservations.HeldDevice]] = {}
         for held in plan.devices if plan is not None else ():
-            by_gpu.setdefault(self._gpu_key(held.device), []).append(held)
+            key = self.gpu_key(held.device)
+            if key is not None:
+                by_gpu.setdefault(key, []).append(held)
         return {key: tuple(several) for key, several in by_gpu.items()}
 
     @functools.cached_property
@@ -143,20 +157,28 @@ class ClusterModel:
         )
         return next(map(self.pod_queue, members), "")
 
-    def _gpu_key(self, device: resource_claims.DeviceId) -> tuple[str, str]:
-        return device.pool, slots.gpu_name(device.device)
+    def gpu_key(self, device: resource_claims.DeviceId) -> tuple[str, str] | None:
+        """Return node and GPU of a device; None if it is no part of a GPU that is published."""
+        if device.driver == self.objects.driver:
+            return device.pool, slots.gpu_name(device.device)
+        node = self._nodes_by_pool.get((device.driver, device.pool))
+        gpu = self.pools[node].managed_devices.get(device) if node is not None else None
+        return None if node is None or gpu is None else (str(node), gpu)
+
+    @functools.cached_property
+    def _nodes_by_pool(self) -> Mapping[tuple[str, str], ids.NodeName]:
+        """Nodes by driver and pool."""
+        return {
+            (source.driver, source.name): node
+            for node, pool in self.pools.items()
+            for source in pool.sources
+        }
 
     @functools.cached_property
     def managed_drivers(self) -> tuple[str, ...]:
         """Other drivers whose devices the controller allocates, by its rules; sorted."""
         rules = (rule for rule in self.objects.rules.values() if rule.is_allocator_rule)
         return tuple(sorted({rule.driver for rule in rules if rule.driver is not None}))
-
-    def own_results(self, claim: resource_claims.Claim) -> Iterator[resource_claims.Result]:
-        """Yield a claim's devices of our driver."""
-        for result in claim.allocation.results if claim.allocation else ():
-            if result.device.driver == self.objects.driver:
-                yield result
 
     @functools.cached_property
     def pods_by_claim(self) -> Mapping[ids.Key, tuple[pods.Pod, ...]]:

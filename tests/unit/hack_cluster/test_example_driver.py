@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hack.cluster import example_driver, guests, layout
+from hack.cluster import example_driver, foreign_plugins, guests, layout
 
 FOLDERS = layout.NodeLayout(Path("/lab/n/node-0"))
 KUBECONFIG = Path("/lab/n/node-0/config/a.kubeconfig")
@@ -52,11 +52,11 @@ def test_devices_partitions_and_further_flags_reach_the_plugin() -> None:
 def test_a_plugin_is_registered_once_the_kubelets_metrics_count_it_as_actual() -> None:
     line = 'plugin_manager_total_plugins{socket_path="/lab/gpu.example.com-reg.sock",state="%s"} %d'
     wanted_alone = line % ("desired_state_of_world", 1)
-    assert not example_driver.is_registered(wanted_alone, "gpu.example.com")
+    assert not foreign_plugins.is_registered(wanted_alone, "gpu.example.com")
     both = f"{wanted_alone}\n{line % ('actual_state_of_world', 1)}\n"
-    assert example_driver.is_registered(both, "gpu.example.com")
-    assert not example_driver.is_registered(both, "net.example.com")
-    assert not example_driver.is_registered(line % ("actual_state_of_world", 0), "gpu.example.com")
+    assert foreign_plugins.is_registered(both, "gpu.example.com")
+    assert not foreign_plugins.is_registered(both, "net.example.com")
+    assert not foreign_plugins.is_registered(line % ("actual_state_of_world", 0), "gpu.example.com")
 
 
 def test_the_chart_is_rendered_for_the_profile_and_the_drivers_name() -> None:
@@ -79,4 +79,4 @@ def test_all_of_the_chart_but_its_pods_is_applied_in_its_namespace() -> None:
         "DeviceClass",
     ]
     assert objects[0]["metadata"]["name"] == example_driver.NAMESPACE
-    assert example_driver.service_account(objects) == "any"
+    assert foreign_plugins.service_account(objects) == "any"

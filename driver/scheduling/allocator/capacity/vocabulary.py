@@ -71,7 +71,12 @@ def is_gpu_pool(view: snapshot.Snapshot, pool: pools.Pool) -> bool:
 
 def is_gpu_driver(view: snapshot.Snapshot, driver: str) -> bool:
     """Return whether a managed driver publishes GPUs."""
-    return driver == view.driver or (driver in _BY_DRIVER and driver in view.managed_drivers)
+    return driver == view.driver or (is_described(driver) and driver in view.managed_drivers)
+
+
+def is_described(driver: str) -> bool:
+    """Return whether another driver's GPUs have a vocabulary."""
+    return driver in _BY_DRIVER
 
 
 def vocabulary(pool: pools.Pool) -> Vocabulary:

@@ -7,7 +7,7 @@ from driver import ids, names, reasons
 from driver.resources.dra import claims
 from driver.resources.dra import requests as dra_requests
 from driver.scheduling.reports import model, read_model
-from driver.scheduling.reports.documents import gpus, slots
+from driver.scheduling.reports.documents import gpus
 
 _State = Literal["pending", "allocated", "reserved", "deleting"]
 _CONDITIONS = (names.CONDITION_STALLED, names.CONDITION_READY, names.CONDITION_WITHIN_SHARE)
@@ -59,11 +59,11 @@ def _state(resource_claim: claims.Claim) -> _State:
 def _devices(
     cluster: read_model.ClusterModel, resource_claim: claims.Claim
 ) -> Iterator[model.Held]:
-    """Yield its devices, each of ours with its place on the GPU."""
+    """Yield its devices, each with its place on the GPU if it is of one."""
     for result in resource_claim.allocation.results if resource_claim.allocation else ():
         driver, pool, device = result.device
-        is_managed = driver == cluster.objects.driver
-        gpu = gpus.gpu_document(cluster, pool, slots.gpu_name(device)) if is_managed else None
+        key = cluster.gpu_key(result.device)
+        gpu = gpus.gpu_document(cluster, *key) if key else None
         part_of_claim = next(
             (
                 part
@@ -77,7 +77,7 @@ def _devices(
             driver=driver,
             pool=pool,
             device=device,
-            node=gpu.node if gpu else (pool if is_managed else ""),
+            node=gpu.node if gpu else (key[0] if key else ""),
             gpu=gpu.name if gpu else "",
             part=part_of_claim,
         )

@@ -37,7 +37,7 @@ def fleet_document(cluster: read_model.ClusterModel, timestamp: str) -> model.Fl
 
 
 def node_documents(cluster: read_model.ClusterModel) -> tuple[model.Node, ...]:
-    """Return every node with GPUs of ours, by name."""
+    """Return every node with GPUs of ours or of managed drivers, by name."""
     documents = (gpus.node_document(cluster, name) for name in cluster.pools)
     return tuple(document for document in documents if document is not None)
 

@@ -23,7 +23,7 @@ class _Share:
 
 
 def node_document(cluster: read_model.ClusterModel, name: str) -> model.Node | None:
-    """Return one node; None if it publishes no GPUs of ours."""
+    """Return one node; None if it publishes no GPUs of ours or of managed drivers."""
     pool = cluster.pools.get(ids.NodeName(name))
     return (
         None

@@ -7,6 +7,7 @@ import functools
 
 from driver import ids
 from driver.resources.core import pods
+from driver.resources.dra import taint_rules
 from driver.scheduling.allocator import dra_allocator, ownership, policies, settings
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import ranking
@@ -67,7 +68,8 @@ class LocalExplainer:
 
     @functools.cached_property
     def _view(self) -> cluster_state.ClusterState:
-        return cluster_state.build(self._driver, self._caches)
+        managed = taint_rules.managed_drivers(self._caches.rules.values())
+        return cluster_state.build(self._driver, self._caches, other_drivers=managed)
 
     @functools.cached_property
     def _allocator_settings(self) -> settings.Settings:

@@ -172,6 +172,24 @@ def test_a_nic_beside_an_mps_share_counts_as_no_second_gpu() -> None:
     assert allocation.devices(answer) == ["mps", "nic-0"]
 
 
+def test_a_claim_waits_while_devices_of_a_managed_driver_pass_to_the_controller() -> None:
+    handover = {"key": names.HANDOVER_TAINT, "effect": "NoSchedule"}
+    parts = node_slices("node-a", taints=[handover])
+    view = cluster_state.build(
+        snapshots.DRIVER,
+        snapshots.caches(
+            [objects.node("node-a")],
+            [slices.parse(part) for part in parts],
+            found_classes=[objects.device_class(), NIC_CLASS],
+        ),
+        other_drivers=frozenset({NIC}),
+    )
+    joint = objects.claim("joint", objects.a_request("gpu"), nic_request())
+    refusal = allocation.refusal(decide(view, joint))
+    assert (refusal.fits, refusal.requested) == (1, 2)
+    assert reasons.Reason.DEVICE_TAINTED in dict(refusal.device_reasons)
+
+
 def test_a_driver_of_no_rule_stays_kube_schedulers() -> None:
     view = managed("node-a")
     bare = objects.a_slice("node-a", pci_devices("nic", 2, taints=[]), NIC)
