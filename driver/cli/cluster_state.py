@@ -72,7 +72,7 @@ def read_live(kube: client.KubeClient) -> tuple[list[Mapping[str, Any]], tuple[s
         ("CSIDriver", gvr.CSI_DRIVERS, ("v1",)),
         ("CSIStorageCapacity", gvr.STORAGE_CAPACITIES, ("v1",)),
         ("VolumeAttachment", gvr.VOLUME_ATTACHMENTS, ("v1",)),
-        ("DeviceTaintRule", gvr.DEVICE_TAINT_RULES, ("v1", "v1beta2")),
+        ("DeviceTaintRule", gvr.DEVICE_TAINT_RULES, gvr.DEVICE_TAINT_RULE_VERSIONS),
     ):
         served = [replace(resource, version=version) for version in versions]
         try:

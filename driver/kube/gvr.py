@@ -92,6 +92,8 @@ RESOURCE_CLAIM_TEMPLATES = Resource(
 RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", namespaced=False)
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", namespaced=False)
 DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1", "devicetaintrules", namespaced=False)
+DEVICE_TAINT_RULE_VERSIONS = ("v1", "v1beta2")
+"""Versions that servers may have, the newest first: 1.36 has no v1."""
 """v1 from Kubernetes 1.37 on; 1.36 serves v1beta2 if enabled."""
 QUEUES = Resource("ration.dev", "v1alpha1", "queues", namespaced=False)
 RESERVATIONS = Resource("ration.dev", "v1alpha1", "reservations", namespaced=True)

@@ -70,8 +70,8 @@ class PostDelete:
 
         No controller runs any more, so waiting as long as a handover takes is one (D2).
         """
-        versions = ("v1", "v1beta2")
-        for kind in (replace(gvr.DEVICE_TAINT_RULES, version=version) for version in versions):
+        for version in gvr.DEVICE_TAINT_RULE_VERSIONS:
+            kind = replace(gvr.DEVICE_TAINT_RULES, version=version)
             try:
                 rules = self._kube.list(kind, label_selector=f"{names.ALLOCATOR_RULE}=true").items
             except errors.NotFound:

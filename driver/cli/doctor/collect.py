@@ -85,7 +85,7 @@ class FactCollector:
     def _rules(self) -> facts.Listing:
         """Return the controller's rules in the newest version that is served."""
         listing: facts.Listing = ()
-        for version in ("v1", "v1beta2"):
+        for version in gvr.DEVICE_TAINT_RULE_VERSIONS:
             kind = replace(gvr.DEVICE_TAINT_RULES, version=version)
             listing = self._list(kind, labels=f"{names.ALLOCATOR_RULE}=true")
             if not isinstance(listing, facts.Unreadable) or not listing.missing:

@@ -42,7 +42,7 @@ _KINDS: Sequence[tuple[str, gvr.Resource, tuple[str, ...]]] = (
     ("Pod", gvr.PODS, ("v1",)),
     ("PersistentVolumeClaim", gvr.PVCS, ("v1",)),
     ("PersistentVolume", gvr.PVS, ("v1",)),
-    ("DeviceTaintRule", gvr.DEVICE_TAINT_RULES, ("v1", "v1beta2")),
+    ("DeviceTaintRule", gvr.DEVICE_TAINT_RULES, gvr.DEVICE_TAINT_RULE_VERSIONS),
     ("Queue", gvr.QUEUES, ("v1alpha1",)),
     ("Reservation", gvr.RESERVATIONS, ("v1alpha1",)),
 )

@@ -11,7 +11,6 @@ from driver.resources.dra import taint_rules
 from driver.scheduling.device_ownership import rule_plan, rule_taints
 
 KIND = "DeviceTaintRule"
-_VERSIONS = ("v1", "v1beta2")
 _LABELS = {"app.kubernetes.io/managed-by": "ration", names.ALLOCATOR_RULE: "true"}
 _log = structlog.get_logger(__name__)
 
@@ -35,7 +34,7 @@ class RuleWriter:
 
     def served_kind(self) -> gvr.Resource | None:
         """Return the kind in its served version; None while the server serves none."""
-        for version in _VERSIONS if self._served is None else ():
+        for version in gvr.DEVICE_TAINT_RULE_VERSIONS if self._served is None else ():
             kind = replace(gvr.DEVICE_TAINT_RULES, version=version)
             try:
                 self._kube.walk(kind, limit=1)

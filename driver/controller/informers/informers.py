@@ -86,7 +86,13 @@ class InformerFactory:
         are for every pod: without the right to those nothing is allocated.
         """
         kinds = (
-            ("", gvr.DEVICE_TAINT_RULES, ("v1", "v1beta2"), caches.taint_rules, taint_rules.parse),
+            (
+                "",
+                gvr.DEVICE_TAINT_RULES,
+                gvr.DEVICE_TAINT_RULE_VERSIONS,
+                caches.taint_rules,
+                taint_rules.parse,
+            ),
             ("", gvr.QUEUES, ("v1alpha1",), caches.queues, queues.parse),
             ("", gvr.RESERVATIONS, ("v1alpha1",), caches.reservations, reservations.parse),
             (

@@ -44,8 +44,7 @@ class DecisionOverlay(snapshot_overlay.SnapshotOverlay):
         self._node_usage.begin_write(decision.pod, decision.node)
         concerned = [
             device
-            for allocations in (decision.allocations, decision.scheduler_allocations)
-            for key, allocation in allocations.items()
+            for key, allocation in decision.all_allocations.items()
             for device in self._allocated.begin_write(key, allocation)
         ]
         self._record_change(decision.node, concerned)
@@ -59,8 +58,7 @@ class DecisionOverlay(snapshot_overlay.SnapshotOverlay):
             self._node_usage.set_pod(decision.pod.key, None)
             released = [
                 device
-                for allocations in (decision.allocations, decision.scheduler_allocations)
-                for key in allocations
+                for key in decision.all_allocations
                 for device in self._allocated.end_write(key)
             ]
             self._record_change(decision.node, released)

@@ -177,8 +177,7 @@ class ClusterModel:
     @functools.cached_property
     def managed_drivers(self) -> tuple[str, ...]:
         """Other drivers whose devices the controller allocates, by its rules; sorted."""
-        rules = (rule for rule in self.objects.rules.values() if rule.is_allocator_rule)
-        return tuple(sorted({rule.driver for rule in rules if rule.driver is not None}))
+        return tuple(sorted(taint_rules.managed_drivers(self.objects.rules.values())))
 
     @functools.cached_property
     def pods_by_claim(self) -> Mapping[ids.Key, tuple[pods.Pod, ...]]:

@@ -143,6 +143,11 @@ class InFlight:
         default_factory=dict, kw_only=True
     )
 
+    @property
+    def all_allocations(self) -> Mapping[ids.Key, claims.Allocation]:
+        """The allocations of both, by claim."""
+        return {**self.allocations, **self.scheduler_allocations}
+
 
 def is_managed(view: Snapshot, device: claims.DeviceId) -> bool:
     """Return whether the device, of whatever driver, is the controller's to allocate (D2)."""
