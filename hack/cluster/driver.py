@@ -9,8 +9,8 @@ import yaml
 
 from hack.chart import helm
 from hack.cluster import (
+    access,
     argv,
-    certificates,
     chart,
     control,
     errors,
@@ -110,11 +110,8 @@ def _start_controllers(where: layout.Layout, cluster: state.ClusterState) -> Non
 
 
 def _write_access(where: layout.Layout, stem: Path, request: argv.Argv, ports: argv.Ports) -> None:
-    """A bound token and the kubeconfig that shows it, both for the owner only."""
-    token = stem.with_suffix(".token")
-    certificates.write_secret(token, kubectl.run(where, *request).strip().encode())
-    document = certificates.token_kubeconfig(where, token, ports)
-    certificates.write_secret(stem.with_suffix(".kubeconfig"), document)
+    token, kubeconfig = stem.with_suffix(".token"), stem.with_suffix(".kubeconfig")
+    access.write(where, token, kubeconfig, request, ports)
 
 
 def _check_alive(where: layout.Layout, component: str, node: str | None) -> None:

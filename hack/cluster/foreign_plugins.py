@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from hack.cluster import argv, certificates, control, driver, guests, kubectl, layout
+from hack.cluster import access as component_access
+from hack.cluster import argv, control, driver, guests, kubectl, layout
 
 _REGISTERED_S = 30.0
 
@@ -27,12 +28,9 @@ def access(
     """
     namespace, name = account
     folder = where.node(node).config
-    token = folder / f"{component}.token"
+    token, kubeconfig = folder / f"{component}.token", folder / f"{component}.kubeconfig"
     request = argv.plugin_token(node, name, namespace)
-    certificates.write_secret(token, kubectl.run(where, *request).strip().encode())
-    kubeconfig = folder / f"{component}.kubeconfig"
-    certificates.write_secret(kubeconfig, certificates.token_kubeconfig(where, token, ports))
-    return kubeconfig
+    return component_access.write(where, token, kubeconfig, request, ports)
 
 
 def wait_served(where: layout.Layout, node: str, driver_name: str) -> None:

@@ -14,9 +14,9 @@ import rich.console
 import urllib3
 import yaml
 
+from hack.cluster import access as component_access
 from hack.cluster import (
     argv,
-    certificates,
     chart,
     control,
     errors,
@@ -106,11 +106,7 @@ def access(
     namespace, name = account
     words = ("create", "token", name, f"--namespace={namespace}", "--duration=24h")
     token = folder(where, component) / "token"
-    certificates.write_secret(token, kubectl.run(where, *words).strip().encode())
-    kubeconfig = token.with_name("kubeconfig")
-    document = certificates.token_kubeconfig(where, token, ports)
-    certificates.write_secret(kubeconfig, document)
-    return kubeconfig
+    return component_access.write(where, token, token.with_name("kubeconfig"), words, ports)
 
 
 def wait_ready(where: layout.Layout, component: str, address: str) -> None:
