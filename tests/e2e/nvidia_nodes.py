@@ -15,19 +15,17 @@ from typing import Any
 import pytest
 import yaml
 
-from driver import errors, names
+from driver import names
 from driver.kube import client, gvr
 from hack.cluster import api, chart, nvidia_driver
 from simulator import store as machines
-from tests.e2e import other_drivers, playground, release
+from tests.e2e import managed_devices, other_drivers, playground, release
 
 Raw = dict[str, Any]
 DRIVER = nvidia_driver.DRIVER
-RULE = f"ration-driver-{DRIVER}"
 WHOLE, DYNAMIC, STATIC = "node-0", "node-1", "nv-static"
 """Nodes of GPUs: given whole, cut on demand (both H100), cut beforehand (A100)."""
-MANAGED = f"--set=controller.managedDrivers[0].name={DRIVER}"
-NOWHERE = "--set=controller.managedDrivers[0].nodeSelector=ration.dev/no-node"
+MANAGED = managed_devices.managed(DRIVER)
 NO_PLUGIN = "--set=kubeletPlugin.enabled=false"
 """Our kubelet plugin and MPS supervisor run on no node."""
 _PARTS = "19,19,14,9"
@@ -65,7 +63,7 @@ def served(cluster: api.Cluster, source: Path) -> Iterator[client.KubeClient]:
         playground.until(lambda: rule_taint(kube) == allocator, 120, "the controller has the GPUs")
         yield kube
     finally:
-        chart.install(release.WHERE, MANAGED, NOWHERE, NO_PLUGIN)
+        chart.install(release.WHERE, MANAGED, managed_devices.NOWHERE, NO_PLUGIN)
         playground.until(lambda: rule_taint(kube) is None, 120, "the rule is gone")
         cluster.uninstall_nvidia_driver(source)
         cluster.remove_node(STATIC)
@@ -94,11 +92,7 @@ def machine(cluster: api.Cluster, node: str) -> Any:
 
 
 def rule_taint(kube: client.KubeClient) -> str | None:
-    """Return the key of the taint of the driver's rule; None without a rule."""
-    try:
-        return str(kube.get(gvr.DEVICE_TAINT_RULES, RULE)["spec"]["taint"]["key"])
-    except errors.NotFound:
-        return None
+    return managed_devices.rule_taint(kube, DRIVER)
 
 
 def request(kind: str = "gpu", count: int = 1, **attributes: str) -> Raw:

@@ -10,40 +10,30 @@ from driver import names
 from driver.kube import client, gvr
 from hack.chart import helm
 from hack.cluster import api, chart
-from tests.e2e import playground, release
-from tests.support.builders import objects
+from tests.e2e import managed_devices, playground, release
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 cluster = release.cluster
 DRIVER = "gpu.example.com"
-SLICE = "e2e-gpus"
 ONLY = (
     "--set=kubeletPlugin.enabled=false",
-    f"--set=controller.managedDrivers[0].name={DRIVER}",
+    managed_devices.managed(DRIVER),
 )
 
 
 @pytest.fixture
 def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
-    """Publish devices of another driver on a node, with a class; nothing prepares them."""
-    if cluster.kubernetes == "1.36":
-        pytest.skip("kube-scheduler of 1.36 ignores DeviceTaintRules unless a gate is on")
+    """A namespace beside devices of another driver, with the controller alone."""
+    managed_devices.require_rules(cluster)
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
-    devices = [{"name": f"gpu-{index}", "attributes": {}} for index in range(4)]
-    raw = objects.a_slice(cluster.nodes()[0], devices, DRIVER)
-    kube.create(gvr.RESOURCE_SLICES, {"metadata": {"name": SLICE}, "spec": raw["spec"]})
-    expression = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
-    device_class = {"metadata": {"name": DRIVER}, "spec": {"selectors": [expression]}}
-    kube.create(gvr.DEVICE_CLASSES, device_class)
-    ground = playground.Playground.open(cluster, kube)
-    try:
-        chart.install(release.WHERE, *ONLY)
-        yield ground
-    finally:
-        kube.delete(gvr.DEVICE_CLASSES, DRIVER)
-        kube.delete(gvr.RESOURCE_SLICES, SLICE)
-        release.install()
-        ground.close()
+    with managed_devices.unprepared(kube, cluster.nodes()[0], DRIVER, "gpu", 4):
+        ground = playground.Playground.open(cluster, kube)
+        try:
+            chart.install(release.WHERE, *ONLY)
+            yield ground
+        finally:
+            release.install()
+            ground.close()
 
 
 def taints(kube: client.KubeClient) -> set[str]:

@@ -8,49 +8,33 @@ import pytest
 from driver import errors, names
 from driver.kube import client, gvr
 from hack.cluster import api, chart
-from tests.e2e import playground, release
-from tests.support.builders import objects
+from tests.e2e import managed_devices, playground, release
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 cluster = release.cluster
 DRIVER = "nic.example.com"
-RULE = f"ration-driver-{DRIVER}"
-MANAGED = f"--set=controller.managedDrivers[0].name={DRIVER}"
-NOWHERE = "--set=controller.managedDrivers[0].nodeSelector=ration.dev/no-node"
-CLASS = gvr.DEVICE_CLASSES
+MANAGED = managed_devices.managed(DRIVER)
 Raw = dict[str, Any]
 
 
 @pytest.fixture
 def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
-    """Publish devices of the other driver on a node, with a class; nothing prepares them."""
-    if cluster.kubernetes == "1.36":
-        pytest.skip("kube-scheduler of 1.36 ignores DeviceTaintRules unless a gate is on")
+    """A namespace beside devices of the other driver."""
+    managed_devices.require_rules(cluster)
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
-    devices = [{"name": f"nic-{index}", "attributes": {}} for index in range(2)]
-    raw = objects.a_slice(cluster.nodes()[0], devices, DRIVER)
-    published = {"metadata": {"name": "e2e-nics"}, "spec": raw["spec"]}
-    kube.create(gvr.RESOURCE_SLICES, published)
-    expression = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
-    kube.create(CLASS, {"metadata": {"name": DRIVER}, "spec": {"selectors": [expression]}})
-    ground = playground.Playground.open(cluster, kube)
-    try:
-        yield ground
-    finally:
-        kube.delete(CLASS, DRIVER)
-        kube.delete(gvr.RESOURCE_SLICES, "e2e-nics")
-        chart.install(release.WHERE, MANAGED, NOWHERE)
-        playground.until(lambda: taint(kube) is None, 120, "the rule is gone")
-        release.install()
-        ground.close()
+    with managed_devices.unprepared(kube, cluster.nodes()[0], DRIVER, "nic", 2):
+        ground = playground.Playground.open(cluster, kube)
+        try:
+            yield ground
+        finally:
+            chart.install(release.WHERE, MANAGED, managed_devices.NOWHERE)
+            playground.until(lambda: taint(kube) is None, 120, "the rule is gone")
+            release.install()
+            ground.close()
 
 
 def taint(kube: client.KubeClient) -> str | None:
-    """Return the key of the rule's taint."""
-    try:
-        return str(kube.get(gvr.DEVICE_TAINT_RULES, RULE)["spec"]["taint"]["key"])
-    except errors.NotFound:
-        return None
+    return managed_devices.rule_taint(kube, DRIVER)
 
 
 def ask(field: playground.Playground, name: str) -> None:
@@ -83,7 +67,7 @@ def test_a_driver_passes_to_the_controller_and_back_through_handovers(
     playground.until(lambda: taint(kube) == names.ALLOCATOR_TAINT, 60, "the handover ends")
     assert not (is_allocated(field, "within") and not holds(field, "within"))
 
-    chart.install(release.WHERE, MANAGED, NOWHERE)
+    chart.install(release.WHERE, MANAGED, managed_devices.NOWHERE)
     playground.until(lambda: taint(kube) == names.HANDOVER_TAINT, 90, "it begins to pass back")
     playground.until(lambda: taint(kube) is None, 60, "the rule is gone")
 

@@ -18,11 +18,11 @@ import pytest
 import yaml
 
 from driver import names
-from driver.kube import client, gvr
+from driver.kube import gvr
 from hack.cluster import api, chart
 from simulator import codes
+from tests.e2e import managed_devices, other_drivers, playground, release
 from tests.e2e import nvidia_nodes as nvidia
-from tests.e2e import other_drivers, playground, release
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 Raw = nvidia.Raw
@@ -40,6 +40,9 @@ DEMOS = [
 LOCK_TIMEOUT = "error acquiring prep/unprep lock"
 
 
+field = release.field
+
+
 @pytest.fixture(scope="module")
 def source() -> Path:
     """The folder of NVIDIA's driver."""
@@ -50,21 +53,9 @@ def source() -> Path:
 def cluster(source: Path) -> Iterator[api.Cluster]:
     """Three nodes that NVIDIA's driver serves."""
     with release.a_cluster() as loaded:
-        if loaded.kubernetes == "1.36":
-            pytest.skip("kube-scheduler of 1.36 ignores DeviceTaintRules unless a gate is on")
+        managed_devices.require_rules(loaded)
         with nvidia.served(loaded, source):
             yield loaded
-
-
-@pytest.fixture
-def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
-    """A namespace of a test's own."""
-    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
-    ground = playground.Playground.open(cluster, kube)
-    try:
-        yield ground
-    finally:
-        ground.close()
 
 
 def run(field: playground.Playground, name: str, node: str, gpu_request: Raw, *config: Raw) -> None:
@@ -259,7 +250,7 @@ def test_live_pods_keep_their_gpus_when_kube_scheduler_has_the_driver_back(
     run(field, "whole", nvidia.WHOLE, nvidia.request())
     run(field, "part", nvidia.DYNAMIC, nvidia.request("mig", profile="2g.20gb"))
     earlier = {name: standing(field, name) for name in ("whole", "part")}
-    back = (nvidia.MANAGED, nvidia.NOWHERE, nvidia.NO_PLUGIN)
+    back = (nvidia.MANAGED, managed_devices.NOWHERE, nvidia.NO_PLUGIN)
     try:
         chart.install(release.WHERE, *back)
         playground.until(lambda: nvidia.rule_taint(field.kube) is None, 120, "the rule is gone")

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from driver import errors, names
+from driver import names
 from driver.kube import client, gvr
 from hack.cluster import api, chart
-from tests.e2e import joint_manifests, other_drivers, playground, release
+from tests.e2e import joint_manifests, managed_devices, other_drivers, playground, release
 from tests.fakes.nic_driver import driver as nic_driver
 from tests.fakes.nic_driver import pools
 from tests.support.builders import joint_claims as joint
@@ -24,8 +24,7 @@ from tests.support.builders import objects
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 cluster = release.cluster
 Raw = dict[str, Any]
-MANAGED = f"--set=controller.managedDrivers[0].name={pools.DRIVER}"
-RULE = f"ration-driver-{pools.DRIVER}"
+MANAGED = managed_devices.managed(pools.DRIVER)
 WITHIN_S, PENDING_S = 40.0, 6.0
 """Until all pods of a manifest run; and how long the others are watched."""
 FABRIC = pools.Pool(
@@ -52,8 +51,7 @@ def kube(cluster: api.Cluster) -> client.KubeClient:
 @pytest.fixture(scope="module")
 def nics(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[nic_driver.NicDriver]:
     """NICs of every kind on each node, and two devices that every node reaches."""
-    if cluster.kubernetes == "1.36":
-        pytest.skip("kube-scheduler of 1.36 ignores DeviceTaintRules unless a gate is on")
+    managed_devices.require_rules(cluster)
     with nic_driver.NicDriver(kube) as running:
         for node in cluster.nodes():
             running.serve(node, cluster.node_dir(node))
@@ -104,7 +102,7 @@ def managed(theirs: dict[str, Outcome], kube: client.KubeClient) -> Iterator[dic
         release.WHERE,
         "--set=controller.replicas=2",
         MANAGED,
-        "--set=controller.managedDrivers[0].nodeSelector=ration.dev/no-node",
+        managed_devices.NOWHERE,
     )
     playground.until(lambda: rule_taint(kube) is None, 120, "the rule is gone")
     release.install()
@@ -135,11 +133,7 @@ def gpu_taints(kube: client.KubeClient) -> set[str]:
 
 
 def rule_taint(kube: client.KubeClient) -> str | None:
-    """Return the key of the taint of the NICs' rule; None without a rule."""
-    try:
-        return str(kube.get(gvr.DEVICE_TAINT_RULES, RULE)["spec"]["taint"]["key"])
-    except errors.NotFound:
-        return None
+    return managed_devices.rule_taint(kube, pools.DRIVER)
 
 
 def outcome(
