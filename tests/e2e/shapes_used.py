@@ -3,7 +3,7 @@
 from driver import errors, names
 from driver.kube import gvr
 from hack.chart import helm
-from tests.e2e import playground, release
+from tests.e2e import leadership, playground, release
 
 ON_DEMAND = {
     "enabled": True,
@@ -21,6 +21,17 @@ def what_was_learned_is_spoilt(field: playground.Playground) -> None:
     playground.until(lambda: bool(learned(field)), 60, "what nodes are like is kept")
     spoilt = {"binaryData": dict.fromkeys(learned(field))}
     field.kube.patch(gvr.CONFIG_MAPS, SEEN, spoilt, namespace=helm.NAMESPACE)
+
+
+def another_replica_leads(field: playground.Playground) -> None:
+    """Delete the pod of the leader: a replica that led before learns nothing anew."""
+    before = leadership.holder(field)
+    field.kube.delete(gvr.PODS, before.rpartition("-")[0], helm.NAMESPACE)
+
+    def changed() -> bool:
+        return leadership.holder(field) not in {"", before}
+
+    playground.until(changed, 60, "another replica leads")
 
 
 def learned(field: playground.Playground) -> dict[str, str]:

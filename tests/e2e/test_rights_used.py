@@ -438,6 +438,7 @@ def test_every_right_is_used_and_no_request_lacks_one(
     template = a_template_is_made_and_marked(field)
     shapes_used.what_was_learned_is_spoilt(field)
     the_lease_and_the_secret_come_back(field)
+    shapes_used.another_replica_leads(field)
     a_left_over_slice_goes(field, first)
     a_spaced_claim_is_allocated(field)
     one_claim_is_placed_twice(field, first)
