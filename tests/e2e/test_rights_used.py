@@ -393,7 +393,6 @@ def it_is_uninstalled(field: playground.Playground, node: str) -> None:
 
     And a Reservation as the controller makes them, for the pod that waits.
     """
-    release.held(field, node)
     field.create(playground.a_claim("never", 17), release.a_pod("never", claims=("never",)))
     playground.until(lambda: waits(field, "never"), 30, "a pod says that it waits")
     playground.until(lambda: shapes_used.asking(field), 30, "a pod asks for a node")
@@ -411,6 +410,7 @@ def it_is_uninstalled(field: playground.Playground, node: str) -> None:
     release.converted(field)
     field.delete_pod("converted")
     assert made(field)
+    release.held(field, node)  # last: the controller itself gives a claim back after a while
     code, words = release.uninstall()
     assert code == 0, words
     assert not waits(field, "never")
