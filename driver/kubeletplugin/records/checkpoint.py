@@ -24,7 +24,7 @@ import structlog
 
 from driver import errors, ids
 from driver.kubeletplugin import ports
-from driver.kubeletplugin.plan import planner, steps
+from driver.kubeletplugin.plan import mig, planner, steps
 from driver.runtime.files import atomic, failpoints
 
 log = structlog.get_logger(__name__)
@@ -182,10 +182,7 @@ class Checkpoint:
         return record.boot_id == self._boot_id
 
     def write_started(self, claim: ports.ClaimRef, plan: planner.Plan) -> Record:
-        """Record the intent before anything is done.
-
-        Without steps nothing outlives the machine's boot, and the write is not synced.
-        """
+        """Record the intent before anything is done."""
         record = Record(
             claim,
             State.STARTED,
@@ -194,8 +191,7 @@ class Checkpoint:
             plan.steps,
             pod_claim=plan.pod_claim,
         )
-        raw = _FORMAT.dump_python(record, mode="json")
-        self._write(record.uid, raw, synced=bool(plan.steps))
+        self._write(record, _FORMAT.dump_python(record, mode="json"))
         return record
 
     def write_completed(self, record: Record, facts: Sequence[Facts]) -> Record:
@@ -229,7 +225,7 @@ class Checkpoint:
             updated = _FORMAT.validate_python(raw)
         except ValueError as e:
             raise errors.NodeFault("read", str(self._path(record.uid)), str(e)) from e
-        self._write(record.uid, raw)
+        self._write(updated, raw)
         return updated
 
     def remove(self, uid: ids.ClaimUid) -> None:
@@ -239,8 +235,13 @@ class Checkpoint:
     def _path(self, uid: ids.ClaimUid) -> Path:
         return self._directory / f"{require_uid(uid)}{_SUFFIX}"
 
-    def _write(self, uid: ids.ClaimUid, raw: Mapping[str, object], *, synced: bool = True) -> None:
-        atomic.replace(self._path(uid), seal(raw), _MODE, self._watch, synced=synced)
+    def _write(self, record: Record, raw: Mapping[str, object]) -> None:
+        """Write a record; the disk is waited for only if a step outlives the machine's boot.
+
+        Of any other claim nothing is left then, and the kubelet has it prepared again (ADR 4).
+        """
+        synced = mig.outlives_boot(record.steps)
+        atomic.replace(self._path(record.uid), seal(raw), _MODE, self._watch, synced=synced)
 
     def _move_aside(self, path: Path, data: bytes, problem: str) -> None:
         """Move the file, unless another thread did and a new record may be in its place."""
