@@ -25,7 +25,7 @@ import structlog
 from driver import errors, ids
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.plan import mig, planner, steps
-from driver.runtime.files import atomic, failpoints
+from driver.runtime.files import atomic, failpoints, file_cache
 
 log = structlog.get_logger(__name__)
 
@@ -136,26 +136,27 @@ class Checkpoint:
         self._boot_id = boot_id
         self._watch = watch
         self._moving = threading.Lock()
+        self._cache = file_cache.FileCache(str(directory), self._parse)
 
     def read(self, uid: ids.ClaimUid) -> Record | None:
         """Return the claim's record; None if there is none, or none that can be read."""
-        path = self._path(uid)
-        data = atomic.read(path)
-        if data is None:
-            return None
+        return self._cache.read(f"{require_uid(uid)}{_SUFFIX}")
+
+    def list_records(self) -> tuple[Record, ...]:
+        """Return every record that can be read, by UID."""
+        return tuple(self._cache.read_all(_is_record_name).values())
+
+    def _parse(self, name: str, data: bytes) -> Record | None:
+        """Return the record in a file's bytes; None for a damaged file, which is moved aside."""
+        path = self._directory / name
         try:
             record = _FORMAT.validate_python(_unseal_readable(data, path))
-            if record.uid != uid:
+            if record.uid != name.removesuffix(_SUFFIX):
                 raise ValueError(f"it is the record of {record.uid}")  # noqa: TRY301 - one way out
         except ValueError as e:
             self._move_aside(path, data, str(e))
             return None
         return record
-
-    def list_records(self) -> tuple[Record, ...]:
-        """Return every record that can be read, by UID."""
-        records = (self.read(uid) for uid in self.uids())
-        return tuple(record for record in records if record is not None)
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
         """Return the claims with a file, a temporary one included."""
@@ -259,6 +260,10 @@ class Checkpoint:
             except OSError as e:
                 raise errors.NodeFault("move aside", str(path), str(e)) from e
         log.error("a damaged record was moved aside", path=str(aside), problem=problem)
+
+
+def _is_record_name(name: str) -> bool:
+    return name.endswith(_SUFFIX) and is_uid(name.removesuffix(_SUFFIX))
 
 
 def seal(raw: Mapping[str, object]) -> bytes:
