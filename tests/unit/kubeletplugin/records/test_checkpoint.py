@@ -248,11 +248,11 @@ def test_the_disk_is_waited_for_where_a_step_outlives_the_machine(
         (3, True, ("mig-on", "mig-make")),
         (4, True, ("mig-off",)),
     ):
-        made = tuple(steps.Step(act, f"{act}-undone", GPU) for act in acts)
+        plan_steps = tuple(steps.Step(act, f"{act}-undone", GPU) for act in acts)
         claim = allocated_claims.a_ref(ids.ClaimUid(f"uid-{number}"))
-        record = records.write_started(claim, dataclasses.replace(a_plan(), steps=made))
+        record = records.write_started(claim, dataclasses.replace(a_plan(), steps=plan_steps))
         assert len(waits) == 2 * outlives, "the file, then its folder"
-        records.write_completed(record, ({},) * len(made))
+        records.write_completed(record, ({},) * len(plan_steps))
         assert len(waits) == 4 * outlives
         records.rewrite(record)
         assert len(waits) == 6 * outlives
