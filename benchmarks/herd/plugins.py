@@ -43,7 +43,7 @@ class Counted(transport.Transport):
         super().__init__(source, "ration-herd")
         self._book = book
 
-    def _send(self, session: credentials.Session, call: transport.Call) -> urllib3.HTTPResponse:
+    def _send(self, session: credentials.Session, call: transport.Call) -> urllib3.BaseHTTPResponse:
         self._book.note(call.method, call.path, call.query)
         return super()._send(session, call)
 

@@ -10,7 +10,7 @@ from kubernetes.stream import ws_client
 
 from driver import errors
 from driver.kube import gvr
-from driver.kube.http import credentials
+from driver.kube.http import official_client
 
 _TIMEOUT_S = 10.0
 
@@ -43,9 +43,9 @@ class Tunnel:
             raise errors.Unreachable(0, "Unreachable", message) from error
 
     def _open(self) -> http.client.HTTPConnection:
-        settings = credentials.Credentials(self._kubeconfig).settings()
+        settings = official_client.load_settings(self._kubeconfig)
         namespace, pod, port = self._target
-        token = credentials.authorization(settings)
+        token = official_client.authorization(settings)
         # The websocket alone: to call the client's own method of this path its models are loaded,
         # for a second.
         forward: Any = ws_client.portforward_call

@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import urllib3
-from kubernetes.client import exceptions as kube_exceptions
 
 from driver import errors
 from driver.kube.http import api_errors, credentials
 
 _UNAUTHORIZED = 401
-_NO_ANSWER = (urllib3.exceptions.HTTPError, kube_exceptions.ApiException, OSError)
+_NO_ANSWER = (urllib3.exceptions.HTTPError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class Transport:
             response.release_conn()
         return body
 
-    def open(self, call: Call) -> urllib3.HTTPResponse:
+    def open(self, call: Call) -> urllib3.BaseHTTPResponse:
         """Return a 2xx response with its body unread; the caller closes it. Raises ApiError."""
         session = self._current()
         response = self._send(session, call)
@@ -71,7 +70,7 @@ class Transport:
         finally:
             response.release_conn()
 
-    def _send(self, session: credentials.Session, call: Call) -> urllib3.HTTPResponse:
+    def _send(self, session: credentials.Session, call: Call) -> urllib3.BaseHTTPResponse:
         headers = {
             "Accept": call.accept,
             "Content-Type": call.content_type,
@@ -83,7 +82,7 @@ class Transport:
         url = f"{session.host}{call.path}" + (f"?{query}" if query else "")
         connect_s, read_s = call.timeout_s
         try:
-            response: urllib3.HTTPResponse = session.rest.pool_manager.request(
+            response = session.pool.request(
                 call.method,
                 url,
                 body=_encode(call.body),

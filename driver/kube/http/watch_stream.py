@@ -34,7 +34,7 @@ class Watch:
     Raises an ERROR event's error, and Unreachable for a broken, silent or invalid stream.
     """
 
-    def __init__(self, response: urllib3.HTTPResponse, path: str) -> None:
+    def __init__(self, response: urllib3.BaseHTTPResponse, path: str) -> None:
         self._response = response
         self._where = path
         self._events = self._read()

@@ -17,6 +17,14 @@ UUID, GPU_INSTANCE, COMPUTE_INSTANCE = "uuid", "gpu_instance", "compute_instance
 """The facts of a created instance."""
 
 
+def outlives_boot(plan_steps: Iterable[steps.Step]) -> bool:
+    """Return whether a step changes what the next boot of the machine would find: the MIG mode.
+
+    Instances, shares, time slices and daemons end with the machine.
+    """
+    return any(step.act in {ON, OFF} for step in plan_steps)
+
+
 def plan_instance(
     grant: steps.Grant, face: faces.MigFace, cdi_id: str, *, on_for_us: bool
 ) -> steps.GrantPlan:

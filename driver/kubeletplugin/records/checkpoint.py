@@ -24,8 +24,8 @@ import structlog
 
 from driver import errors, ids
 from driver.kubeletplugin import ports
-from driver.kubeletplugin.plan import planner, steps
-from driver.runtime.files import atomic, failpoints
+from driver.kubeletplugin.plan import mig, planner, steps
+from driver.runtime.files import atomic, failpoints, file_cache
 
 log = structlog.get_logger(__name__)
 
@@ -136,26 +136,27 @@ class Checkpoint:
         self._boot_id = boot_id
         self._watch = watch
         self._moving = threading.Lock()
+        self._cache = file_cache.FileCache(str(directory), self._parse)
 
     def read(self, uid: ids.ClaimUid) -> Record | None:
         """Return the claim's record; None if there is none, or none that can be read."""
-        path = self._path(uid)
-        data = atomic.read(path)
-        if data is None:
-            return None
+        return self._cache.read(f"{require_uid(uid)}{_SUFFIX}")
+
+    def list_records(self) -> tuple[Record, ...]:
+        """Return every record that can be read, by UID."""
+        return tuple(self._cache.read_all(_is_record_name).values())
+
+    def _parse(self, name: str, data: bytes) -> Record | None:
+        """Return the record in a file's bytes; None for a damaged file, which is moved aside."""
+        path = self._directory / name
         try:
             record = _FORMAT.validate_python(_unseal_readable(data, path))
-            if record.uid != uid:
+            if record.uid != name.removesuffix(_SUFFIX):
                 raise ValueError(f"it is the record of {record.uid}")  # noqa: TRY301 - one way out
         except ValueError as e:
             self._move_aside(path, data, str(e))
             return None
         return record
-
-    def list_records(self) -> tuple[Record, ...]:
-        """Return every record that can be read, by UID."""
-        records = (self.read(uid) for uid in self.uids())
-        return tuple(record for record in records if record is not None)
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
         """Return the claims with a file, a temporary one included."""
@@ -182,10 +183,7 @@ class Checkpoint:
         return record.boot_id == self._boot_id
 
     def write_started(self, claim: ports.ClaimRef, plan: planner.Plan) -> Record:
-        """Record the intent before anything is done.
-
-        Without steps nothing outlives the machine's boot, and the write is not synced.
-        """
+        """Record the intent before anything is done."""
         record = Record(
             claim,
             State.STARTED,
@@ -194,8 +192,7 @@ class Checkpoint:
             plan.steps,
             pod_claim=plan.pod_claim,
         )
-        raw = _FORMAT.dump_python(record, mode="json")
-        self._write(record.uid, raw, synced=bool(plan.steps))
+        self._write(record, _FORMAT.dump_python(record, mode="json"))
         return record
 
     def write_completed(self, record: Record, facts: Sequence[Facts]) -> Record:
@@ -229,7 +226,7 @@ class Checkpoint:
             updated = _FORMAT.validate_python(raw)
         except ValueError as e:
             raise errors.NodeFault("read", str(self._path(record.uid)), str(e)) from e
-        self._write(record.uid, raw)
+        self._write(updated, raw)
         return updated
 
     def remove(self, uid: ids.ClaimUid) -> None:
@@ -239,8 +236,13 @@ class Checkpoint:
     def _path(self, uid: ids.ClaimUid) -> Path:
         return self._directory / f"{require_uid(uid)}{_SUFFIX}"
 
-    def _write(self, uid: ids.ClaimUid, raw: Mapping[str, object], *, synced: bool = True) -> None:
-        atomic.replace(self._path(uid), seal(raw), _MODE, self._watch, synced=synced)
+    def _write(self, record: Record, raw: Mapping[str, object]) -> None:
+        """Write a record; the disk is waited for only if a step outlives the machine's boot.
+
+        Of any other claim nothing is left then, and the kubelet has it prepared again (ADR 4).
+        """
+        synced = mig.outlives_boot(record.steps)
+        atomic.replace(self._path(record.uid), seal(raw), _MODE, self._watch, synced=synced)
 
     def _move_aside(self, path: Path, data: bytes, problem: str) -> None:
         """Move the file, unless another thread did and a new record may be in its place."""
@@ -258,6 +260,10 @@ class Checkpoint:
             except OSError as e:
                 raise errors.NodeFault("move aside", str(path), str(e)) from e
         log.error("a damaged record was moved aside", path=str(aside), problem=problem)
+
+
+def _is_record_name(name: str) -> bool:
+    return name.endswith(_SUFFIX) and is_uid(name.removesuffix(_SUFFIX))
 
 
 def seal(raw: Mapping[str, object]) -> bytes:

@@ -1,9 +1,12 @@
 import json
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from driver import clock, errors
 from driver.kube import client, gvr
@@ -182,6 +185,24 @@ def test_a_kubeconfig_that_makes_no_sense_is_bad_input(tmp_path: Path) -> None:
         client.KubeClient.connect(path, "test")
     with pytest.raises(errors.BadInput):
         client.KubeClient.connect(tmp_path / "missing", "test")
+
+
+def test_a_token_of_an_exec_plugin_is_sent(api: server.ApiServer, tmp_path: Path) -> None:
+    path = api.kubeconfig(tmp_path)
+    document = yaml.safe_load(path.read_text())
+    version = "client.authentication.k8s.io/v1"
+    credential = {"apiVersion": version, "kind": "ExecCredential", "status": {"token": "short"}}
+    plugin = {"apiVersion": version, "command": "echo", "args": [json.dumps(credential)]}
+    document["users"][0]["user"] = {"exec": plugin | {"interactiveMode": "Never"}}
+    path.write_text(yaml.safe_dump(document))
+    client.KubeClient.connect(path, "test").list(CLAIMS)
+    assert [r.headers["Authorization"] for r in api.requests] == ["Bearer short"]
+
+
+@pytest.mark.parametrize("program", ["controller", "kubeletplugin", "webhook", "mps"])
+def test_a_program_starts_without_the_official_client(program: str) -> None:
+    code = f"import sys, driver.{program}.__main__; sys.exit('kubernetes' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_many_threads_share_one_client(api: server.ApiServer, kube: client.KubeClient) -> None:

@@ -237,16 +237,23 @@ def test_a_record_of_a_version_later_than_the_next_is_neither_read_nor_touched(
     assert records.uids() == (UID,)
 
 
-def test_the_disk_is_waited_for_where_there_is_something_to_take_back(
+def test_the_disk_is_waited_for_where_a_step_outlives_the_machine(
     records: checkpoint.Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[int] = []
     monkeypatch.setattr("os.fsync", waits.append)
-    begun = records.write_started(allocated_claims.a_ref(UID), a_plan())
-    assert waits == []
-    records.write_completed(begun, ())
-    assert len(waits) == 2, "the file, then its folder"
-    waits.clear()
-    with_steps = dataclasses.replace(a_plan(), steps=(steps.Step("mig-on", "mig-off-again", GPU),))
-    records.write_started(allocated_claims.a_ref(ids.ClaimUid("uid-2")), with_steps)
-    assert len(waits) == 2
+    for number, outlives, acts in (
+        (1, False, ()),
+        (2, False, ("time-slice", "mig-make")),
+        (3, True, ("mig-on", "mig-make")),
+        (4, True, ("mig-off",)),
+    ):
+        plan_steps = tuple(steps.Step(act, f"{act}-undone", GPU) for act in acts)
+        claim = allocated_claims.a_ref(ids.ClaimUid(f"uid-{number}"))
+        record = records.write_started(claim, dataclasses.replace(a_plan(), steps=plan_steps))
+        assert len(waits) == 2 * outlives, "the file, then its folder"
+        records.write_completed(record, ({},) * len(plan_steps))
+        assert len(waits) == 4 * outlives
+        records.rewrite(record)
+        assert len(waits) == 6 * outlives
+        waits.clear()
