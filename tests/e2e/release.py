@@ -166,13 +166,22 @@ def converted(field: playground.Playground) -> str:
     return "converted"
 
 
-def held(field: playground.Playground, node: str) -> str:
-    """A claim that is allocated on a node whose pod kube-scheduler does not bind; its name."""
+def held(field: playground.Playground, node: str, *, controller_ends: bool = False) -> str:
+    """A claim that is allocated on a node whose pod kube-scheduler does not bind; its name.
+
+    The controller frees it once kube-scheduler refuses the pod, unless it ends before.
+    """
     field.cluster.stop(SCHEDULER)
     field.create(playground.a_claim("held"))
     field.create(a_pod("waiting", claims=("held",), nodeSelector=playground.on(node)))
     playground.until(lambda: holds(field) == ["held"], 30, "the claim is allocated and held")
     field.cluster.kubectl("cordon", node)
+    if controller_ends:
+        namespace = ("-n", helm.NAMESPACE)
+        field.cluster.kubectl("scale", "deployment/ration-controller", "--replicas=0", *namespace)
+        label = "app.kubernetes.io/component=controller"
+        wait = ("wait", "--for=delete", "pods", "-l", label, "--timeout=60s")
+        field.cluster.kubectl(*wait, *namespace)
     field.cluster.start(SCHEDULER)
     return "held"
 

@@ -410,7 +410,7 @@ def it_is_uninstalled(field: playground.Playground, node: str) -> None:
     release.converted(field)
     field.delete_pod("converted")
     assert made(field)
-    release.held(field, node)  # last: the controller itself gives a claim back after a while
+    release.held(field, node, controller_ends=True)
     code, words = release.uninstall()
     assert code == 0, words
     assert not waits(field, "never")
