@@ -136,7 +136,15 @@ class Playground:
         """Delete everything; its devices are free when this returns, the rest goes by itself."""
         for item in self.kube.list(gvr.PODS, namespace=self.namespace).items:
             self.kube.delete(gvr.PODS, item["metadata"]["name"], self.namespace)
-        until(self._left, 60, f"the pods and devices of {self.namespace} are gone")
+        try:
+            until(self._left, 60, f"the pods and devices of {self.namespace} are gone")
+        except AssertionError as error:
+            error.add_note(
+                self.cluster.kubectl(
+                    "get", "pods,resourceclaims", "-o", "yaml", "-n", self.namespace
+                )
+            )
+            raise
         self.kube.delete(gvr.NAMESPACES, self.namespace)
 
     def _left(self) -> bool:

@@ -281,6 +281,15 @@ def a_pod_beyond_its_share_is_evicted(field: playground.Playground) -> None:
         field.cluster.kubectl("delete", "deployment", "web", "-n", field.namespace)
 
 
+def a_refused_pod_loses_its_devices(field: playground.Playground, node: str) -> None:
+    """Pods: get, by the controller, before it takes an allocation back."""
+    claim = release.held(field, node)
+    playground.until(lambda: field.device_of(claim) is None, 60, "the claim is free again")
+    field.cluster.kubectl("uncordon", node)
+    field.delete_pod("waiting")
+    field.kube.delete(gvr.RESOURCE_CLAIMS, claim, field.namespace)
+
+
 def a_template_is_made_and_marked(field: playground.Playground) -> str:
     """ResourceClaimTemplates of converted pods: get, create, patch; the template's name."""
     release.converted(field)
@@ -446,6 +455,7 @@ def test_every_right_is_used_and_no_request_lacks_one(
     what_happens_again_is_counted_on(field)
     half_a_decision_is_taken_back(field)
     a_refused_pod_is_nudged(field, first)
+    a_refused_pod_loses_its_devices(field, first)
     a_pod_beyond_its_share_is_evicted(field)
     a_more_important_gang_makes_room(field, first)
     shapes_used.a_node_is_asked_for_until_nobody_needs_it(field)
