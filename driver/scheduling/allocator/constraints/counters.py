@@ -3,18 +3,19 @@
 Every `try_allocate` that succeeds can be released; then the tracker is as before.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Protocol
 
 from driver.resources.dra import pools as dra_pools
 from driver.scheduling.allocator import candidates
+from driver.scheduling.allocator.constraints import compatibility_groups
 from driver.scheduling.snapshot import snapshot
 
 _Draws = tuple[tuple[dra_pools.Counter, int], ...]
 
 
-class RemainingCounters(Protocol):
-    """Source of pools' remaining counters: a snapshot, or values frozen from one."""
+class RemainingCounters(compatibility_groups.UsedDevices, Protocol):
+    """Source of what is left of pools: a snapshot, or values frozen from one."""
 
     def remaining_counters(self, pool: dra_pools.Pool) -> snapshot.CounterAmounts:
         """Return the remaining counters of a pool (KEP-4815)."""
@@ -32,6 +33,7 @@ class CounterTracker:
         self._consumed: dict[int, dict[dra_pools.Counter, int]] = {}
         self._remaining: dict[int, snapshot.CounterAmounts] = {}
         self._amounts: dict[tuple[int, str], int] = {}
+        self._groups = compatibility_groups.CompatibilityGroups(source)
 
     def remaining(self, index: int) -> snapshot.CounterAmounts:
         """Return what others leave of the counters of a device's pool."""
@@ -67,7 +69,27 @@ class CounterTracker:
         )
         if users and not beside and not self._devices[index].device.allow_multiple:
             return False
-        return self._has_counters(index) and self._has_capacity(index, options)
+        return (
+            self._has_counters(index)
+            and self.admits_groups(index)
+            and self._has_capacity(index, options)
+        )
+
+    def admits_groups(self, index: int) -> bool:
+        """Return whether the device's compatibility groups allow it now (KEP-5963)."""
+        device = self._devices[index]
+        return (
+            not device.pool.has_compatibility_groups
+            or self._is_charged(index)
+            or self._groups.admits(device.pool, device.device)
+        )
+
+    def group_signature(self, index: int) -> Hashable:
+        """Return all that compatibility groups distinguish a device by."""
+        device = self._devices[index]
+        if not device.pool.has_compatibility_groups:
+            return ()
+        return tuple(self._groups.signature(device.pool, use) for use in device.device.consumes)
 
     def try_allocate(self, index: int, options: candidates.RequestCandidates, claim: int) -> bool:
         """Allocate a device, or a share of it, to a claim; return False if it cannot be."""
@@ -89,9 +111,15 @@ class CounterTracker:
         for name, amount in options.consumption.get(index, {}).items():
             key = (index, name)
             self._amounts[key] = self._amounts.get(key, 0) + sign * amount.nanos
-        draws = self._device_draws(index) if charges else ()
+        if not charges:
+            return
+        device = self._devices[index]
+        if device.pool.has_compatibility_groups:
+            change = self._groups.add if sign > 0 else self._groups.remove
+            change(device.pool, device.device)
+        draws = self._device_draws(index)
         if draws:
-            drawn = self._consumed[id(self._devices[index].pool)]
+            drawn = self._consumed[id(device.pool)]
             for counter, amount_drawn in draws:
                 drawn[counter] = drawn.get(counter, 0) + sign * amount_drawn
 
