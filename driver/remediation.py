@@ -64,7 +64,7 @@ _WAITING: Mapping[R, str] = {
     ),
     R.NOT_CONVERTED: (
         "Remove the label `ration.dev/convert` from the namespace and recreate the pod, or write "
-        "a claim: `ration generate claim`."
+        "a claim for the class: `ration generate claim`."
     ),
     R.POD_EVICTED: "Correct the claim template as the message says; replacement pods use it.",
     R.EVICTION_NOT_ALLOWED: "Delete the pod yourself, or reduce its memory use to its share.",

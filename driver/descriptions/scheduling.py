@@ -123,8 +123,9 @@ MEANINGS: Final[Mapping[str, str]] = {
         "eviction API rejects."
     ),
     "NotConverted": (
-        "The pod requests a device plugin's resource, and the label `ration.dev/convert: "
-        '"false"` of its namespace prevents its conversion to a claim.'
+        "The pod requests an extended resource that was not converted to a claim: the label "
+        '`ration.dev/convert: "false"` of its namespace prevents it, or the resource stands for a '
+        "DeviceClass whose devices the controller allocates."
     ),
     # Conditions of a Queue.
     "QueueAccepted": "The queue is in use.",
