@@ -123,12 +123,11 @@ class App:
         life.thread(
             "saying", lifecycle.start_after(self._leadership.won, self._reporter.run, self._clock)
         )
-        kept_out = lifecycle.start_after(self._leadership.won, self._unconverted().run, self._clock)
-        life.thread("unconverted", kept_out)
-        follow = lifecycle.start_after(
-            self._leadership.won, self._extended_resource_pods().run, self._clock
-        )
-        life.thread("extended-resources", follow)
+        for name, run in (
+            ("unconverted", self._unconverted().run),
+            ("extended-resources", self._extended_resource_pods().run),
+        ):
+            life.thread(name, lifecycle.start_after(self._leadership.won, run, self._clock))
         if self._config.label_nodes:
             labels = lifecycle.start_after(
                 self._leadership.won, self._node_labeler().run, self._clock
