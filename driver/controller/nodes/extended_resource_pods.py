@@ -6,7 +6,7 @@ allocator taint: without a word the pod would wait for ever.
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from driver import clock, ids, names, reasons
 from driver.controller.commit import reporter
@@ -20,7 +20,8 @@ _REASON = reasons.Reason.NOT_CONVERTED
 Classes = Mapping[ids.Key, device_classes.DeviceClass]
 
 
-class ClassRequest(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ClassRequest:
     """Extended resource that a pod requests, and the DeviceClass that it stands for."""
 
     resource: str
@@ -28,7 +29,8 @@ class ClassRequest(NamedTuple):
     device_class: device_classes.DeviceClass
 
 
-class Caches(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Caches:
     """Readers of all objects by key."""
 
     pods: Callable[[], Mapping[ids.Key, pods.Pod]]
