@@ -76,7 +76,7 @@ def test_a_pod_of_an_extended_resource_has_a_claim_that_is_left_alone(
     assert field.device_of("eighth") is None
 
 
-def test_a_pod_of_an_extended_resource_on_the_controllers_nodes_is_told_why_it_waits(
+def test_a_pod_of_an_extended_resource_on_the_controllers_nodes_says_why_it_waits(
     field: playground.Playground, nodes: tuple[str, ...]
 ) -> None:
     field.create(of_extended_resource("plain", nodes[0]))
