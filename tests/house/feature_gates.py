@@ -26,20 +26,16 @@ def record() -> Stages:
     return stages
 
 
-def source() -> str:
-    """Return the file of Kubernetes that the record was read from, within its module."""
-    return str(json.loads(RECORD.read_text())["file"])
+def source(version: str) -> str:
+    """Return the file that a version's stages were read from, below Go's module cache."""
+    document = json.loads(RECORD.read_text())
+    return f"{document['modules'][version]}/{document['file']}"
 
 
-def module() -> str:
-    """Return the module and the version of Kubernetes that the record was read from."""
-    return str(json.loads(RECORD.read_text())["module"])
-
-
-def read(text: str) -> Stages:
-    """Read the gates of dynamic resource allocation from `kube_features.go`."""
+def read(text: str, version: str) -> Mapping[str, str]:
+    """Return the stage and default of each gate that `kube_features.go` of a version has."""
     return {
-        name: {version: _stage(specs, version) for version in VERSIONS}
+        name: _stage(specs, version)
         for name, specs in sorted(_GATE.findall(text))
         if _NAMES.fullmatch(name) and "MustParse" in specs
     }
