@@ -114,6 +114,7 @@ class Reason(StrEnum):
     MULTIPLE_MPS_DAEMONS = "MultipleMpsDaemons"
     DEVICE_IN_USE = "DeviceInUse"
     COUNTERS_EXHAUSTED = "CountersExhausted"
+    INCOMPATIBLE_GROUPS = "IncompatibleGroups"
     DEVICE_TAINTED = "DeviceTainted"
     DEVICE_CORDONED = "DeviceCordoned"
     DEVICE_NOT_MANAGED = "DeviceNotManaged"

@@ -64,7 +64,7 @@ _WAITING: Mapping[R, str] = {
     ),
     R.NOT_CONVERTED: (
         "Remove the label `ration.dev/convert` from the namespace and recreate the pod, or write "
-        "a claim: `ration generate claim`."
+        "a claim for the class: `ration generate claim`."
     ),
     R.POD_EVICTED: "Correct the claim template as the message says; replacement pods use it.",
     R.EVICTION_NOT_ALLOWED: "Delete the pod yourself, or reduce its memory use to its share.",
@@ -197,6 +197,7 @@ _DEVICES: Mapping[R, str] = {
     R.MULTIPLE_MPS_DAEMONS: "Request one MPS share per container and no other GPU.",
     R.DEVICE_IN_USE: "Wait, or see which pod uses it: `ration who`.",
     R.COUNTERS_EXHAUSTED: "Wait, or see which claims use parts of the GPU: `ration devices`.",
+    R.INCOMPATIBLE_GROUPS: "Wait, or see which claims use parts of the device: `ration devices`.",
     R.DEVICE_TAINTED: "See the GPU's fault or the taint's origin: `ration devices -o wide`.",
     R.DEVICE_CORDONED: "Wait, or end the cordon: `ration uncordon NODE` or `NODE/GPU`.",
     R.DEVICE_NOT_MANAGED: (
@@ -207,7 +208,9 @@ _DEVICES: Mapping[R, str] = {
     R.SELECTOR_FAILED: "Guard the attribute with `has(...)` in the selector.",
     R.CONSTRAINT_NOT_SATISFIED: "Request fewer devices, or remove the constraint.",
     R.INSUFFICIENT_CAPACITY: "Request less, or a larger GPU.",
-    R.UNSUPPORTED_DEVICE_FIELDS: "Upgrade Ration, or leave the device to kube-scheduler.",
+    R.UNSUPPORTED_DEVICE_FIELDS: (
+        "Configure the driver not to publish the field, or leave its devices to kube-scheduler."
+    ),
     R.POOL_INCOMPLETE: "Wait a few seconds; if it persists, see the plugin's log on that node.",
     R.CROSS_NAMESPACE_SHARING: (
         "Use one namespace, MIG devices, or a DeviceClass whose configuration sets "

@@ -20,8 +20,8 @@ from driver.controller.device_ownership import reconciler as ownership_reconcile
 from driver.controller.device_ownership import reporter as ownership_reporter
 from driver.controller.device_ownership import rule_writer
 from driver.controller.informers import handlers, informers, stores
+from driver.controller.nodes import extended_resource_pods, unconverted_pods
 from driver.controller.nodes import labels as node_labels
-from driver.controller.nodes import unconverted_pods
 from driver.controller.scheduler import build as scheduler_build
 from driver.controller.scheduler import state as scheduler_state
 from driver.controller.web import leader, page, recent_events
@@ -123,8 +123,11 @@ class App:
         life.thread(
             "saying", lifecycle.start_after(self._leadership.won, self._reporter.run, self._clock)
         )
-        kept_out = lifecycle.start_after(self._leadership.won, self._unconverted().run, self._clock)
-        life.thread("unconverted", kept_out)
+        for name, run in (
+            ("unconverted", self._unconverted().run),
+            ("extended-resources", self._extended_resource_pods().run),
+        ):
+            life.thread(name, lifecycle.start_after(self._leadership.won, run, self._clock))
         if self._config.label_nodes:
             labels = lifecycle.start_after(
                 self._leadership.won, self._node_labeler().run, self._clock
@@ -192,6 +195,17 @@ class App:
         labels = unconverted_pods.namespace_labels(self._kube)
         return unconverted_pods.UnconvertedPodReporter(
             self._stores.pods.snapshot, labels, self._recent_events, self._clock
+        )
+
+    def _extended_resource_pods(self) -> extended_resource_pods.ExtendedResourcePodReporter:
+        caches = extended_resource_pods.Caches(
+            self._stores.pods.snapshot,
+            self._stores.classes.snapshot,
+            self._stores.slices.snapshot,
+            self._stores.taint_rules.snapshot,
+        )
+        return extended_resource_pods.ExtendedResourcePodReporter(
+            caches, self._reporter, self._clock
         )
 
     def _node_labeler(self) -> node_labels.NodeLabeler:

@@ -24,6 +24,7 @@ REFUSALS: Final = (
     reasons.Reason.FOREIGN_DEVICES,
     reasons.Reason.GANG_INVALID,
     reasons.Reason.GANG_PENDING,
+    reasons.Reason.INCOMPATIBLE_GROUPS,
     reasons.Reason.INSUFFICIENT_CAPACITY,
     reasons.Reason.ISOLATION_TOO_WEAK,
     reasons.Reason.MULTIPLE_MPS_DAEMONS,

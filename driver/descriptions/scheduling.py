@@ -123,8 +123,9 @@ MEANINGS: Final[Mapping[str, str]] = {
         "eviction API rejects."
     ),
     "NotConverted": (
-        "The pod requests a device plugin's resource, and the label `ration.dev/convert: "
-        '"false"` of its namespace prevents its conversion to a claim.'
+        "The pod requests an extended resource that was not converted to a claim: the label "
+        '`ration.dev/convert: "false"` of its namespace prevents it, or the resource stands for a '
+        "DeviceClass whose devices the controller allocates."
     ),
     # Conditions of a Queue.
     "QueueAccepted": "The queue is in use.",
@@ -196,6 +197,10 @@ MEANINGS: Final[Mapping[str, str]] = {
         "Another device of the same GPU is in use or held, and the rest of the GPU is too small; "
         "the message states by which."
     ),
+    "IncompatibleGroups": (
+        "The device has no compatibility group in common with those that draw on the same counter "
+        "set."
+    ),
     "DeviceTainted": "The device has a taint that the request does not tolerate.",
     "DeviceCordoned": (
         "An operator cordoned the GPU or the whole node; `ration uncordon` makes it available."
@@ -212,7 +217,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     ),
     "InsufficientCapacity": "The device has less of a capacity than requested.",
     "UnsupportedDeviceFields": (
-        "The device uses an API field that the controller does not support yet."
+        "The device uses an API field that the controller does not serve; the message names it."
     ),
     "PoolIncomplete": "ResourceSlices of the device's pool are missing or invalid.",
 }

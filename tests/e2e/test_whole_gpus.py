@@ -1,8 +1,11 @@
 """A pod gets the GPU it asked for, and sees exactly that."""
 
+import json
+
 import pytest
 
-from tests.e2e import playground
+from driver.kube import gvr
+from tests.e2e import nvidia_nodes, playground
 
 pytestmark = pytest.mark.smoke
 
@@ -80,3 +83,30 @@ def test_a_claim_shared_by_two_pods_gives_both_the_same_gpu(field: playground.Pl
     for name in ("one", "two"):
         field.running(name)
     assert field.uuids("one") == field.uuids("two")
+
+
+def test_admin_access_is_given_beside_the_user_of_a_gpu_and_takes_nothing(
+    field: playground.Playground, nodes: tuple[str, ...]
+) -> None:
+    labels = {"resource.kubernetes.io/admin-access": "true"}
+    field.kube.patch(gvr.NAMESPACES, field.namespace, {"metadata": {"labels": labels}})
+    on = playground.on(nodes[0])
+    field.create(
+        playground.a_claim("all", 8),
+        playground.a_claim("look", 8, adminAccess=True),
+        playground.a_template("eight", 8),
+        playground.a_pod("user", claims=("all",), nodeSelector=on),
+    )
+    field.running("user")
+    field.create(playground.a_pod("admin", claims=("look",), nodeSelector=on))
+    field.running("admin")
+    assert set(field.uuids("admin")) == set(field.uuids("user"))
+    assert field.says("all", "Ready", "True")[1] == "Prepared"
+    explained = json.dumps(nvidia_nodes.ration(field, "explain", "node", nodes[0]))
+    assert explained.count('"admin": true') == 8
+    field.delete_pod("user")
+    field.create(playground.a_pod("next", template="eight", nodeSelector=on))
+    field.running("next")
+    assert set(field.uuids("next")) == set(field.uuids("admin"))
+    field.delete_pod("admin")
+    assert field.pod("next")["status"]["phase"] == "Running"

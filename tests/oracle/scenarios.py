@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.oracle import draw_claims, draw_slices, oracle
+from tests.oracle import draw_claims, draw_groups, draw_slices, oracle
 
 Raw = dict[str, Any]
 Labels = Mapping[str, str]
@@ -78,12 +78,16 @@ def draft(seed: int) -> Draft:
     claims = tuple(
         asking.claim(f"claim-{number}") for number in range(chance.choice((1, 1, 1, 1, 2, 2, 3)))
     )
+    groups = draw_groups.add_groups(seed, fleet.slices)
     cluster = Cluster(
         nodes=nodes,
         slices=fleet.slices,
         classes=classes,
         rules=draw_slices.rules(chance, fleet),
-        features={"DRAListTypeAttributes": True} if lists else {},
+        features={
+            **({"DRAListTypeAttributes": True} if lists else {}),
+            **({draw_groups.GATE: True} if groups else {}),
+        },
     )
     return Draft(seed, cluster, earlier, claims)
 

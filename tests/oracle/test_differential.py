@@ -15,6 +15,7 @@ from tests.oracle import (
     deviations,
     differential,
     draw_claims,
+    draw_groups,
     draw_slices,
     oracle,
     reference,
@@ -70,6 +71,18 @@ def without(*keys: str) -> Wrong:
     return blind
 
 
+def without_groups(ask: differential.Ours) -> differential.Ours:
+    """An allocator that does not see compatibility groups, and whatever else depends on them."""
+
+    def decide(cluster: scenarios.Cluster, claims: Sequence[Raw]) -> differential.Answer:
+        slices = copy.deepcopy(list(cluster.slices))
+        for use in draw_groups.counter_uses(slices):
+            use.pop("compatibilityGroups", None)
+        return ask(replace(cluster, slices=slices), claims)
+
+    return decide
+
+
 def of_claims(key: str) -> Wrong:
     """An allocator that does not see a key of claims."""
 
@@ -117,6 +130,7 @@ def test_the_reference_agrees_with_itself(
         (forgets_what_is_in_use, differential.Kind.INVALID),
         (without("taints"), differential.Kind.INVALID),
         (without("consumesCounters"), differential.Kind.INVALID),
+        (without_groups, differential.Kind.INVALID),
         (without("bindingConditions", "bindsToNode"), differential.Kind.INVALID),
         (of_claims("constraints"), differential.Kind.INVALID),
         (of_claims("config"), differential.Kind.INVALID),

@@ -1,5 +1,5 @@
 """Is an allocation right? A judge of its own, from the rules of the API (KEPs 4381, 4815, 4816,
-5007, 5018, 5055, 5075), over raw JSON.
+5007, 5018, 5055, 5075, 5963), over raw JSON.
 
 It says what is wrong, never which of several right answers is better: an alternative of
 `firstAvailable` need not be the first one that fits.
@@ -161,7 +161,9 @@ class Judge:
         )
         yield from (f"share {key} is there twice" for key, count in ids.items() if count > 1)
         yield from self._sums([*previous, *fresh], new)
-        yield from self._counters({_id(entry) for entry in previous} | new, new)
+        used = {_id(entry) for entry in previous} | new
+        yield from self._counters(used, new)
+        yield from self._groups(used, new)
 
     def _sums(self, results: list[Raw], new: set[inventory.Id]) -> Iterator[str]:
         sums: Counter[tuple[inventory.Id, str]] = Counter()
@@ -187,6 +189,19 @@ class Judge:
             for (name, counter), left in counters_left(self._known, pool, used).items():
                 if left < 0:
                     yield f"counter {name}/{counter} of {pool.name} is short by {-left}"
+
+    def _groups(self, used: set[inventory.Id], new: set[inventory.Id]) -> Iterator[str]:
+        """All that draw on a counter set have a group in common, or none has any."""
+        by_set: dict[tuple[str, str, str], dict[inventory.Id, frozenset[str]]] = {}
+        for key in used & set(self._known.devices):
+            for use in self._known.devices[key].raw.get("consumesCounters", ()):
+                groups = frozenset(use.get("compatibilityGroups", ()))
+                by_set.setdefault((*key[:2], use["counterSet"]), {})[key] = groups
+        for name, members in by_set.items():
+            if not any(members.values()) or not new & set(members):
+                continue
+            if not frozenset.intersection(*members.values()):
+                yield f"counter set {name[2]} of {name[1]}: incompatible groups"
 
 
 def counters_left(

@@ -2,7 +2,8 @@
 
 Sidecars (init containers with restartPolicy Always, KEP-753) run beside later init steps; requests
 of the pod as a whole (KEP-2837) go before those of its containers; overhead (KEP-688) comes on top.
-What a placed pod takes is the most of what its spec, its allocation and its cgroups say (KEP-1287).
+What a placed pod takes is the most of what its spec, its allocation and its cgroups say (KEP-1287),
+and what its claims take of the node on top (KEP-5517).
 Amounts are summed in nano-units and rounded up at the end.
 """
 
@@ -22,8 +23,12 @@ _Of = Callable[[fields.Raw, str], Amounts]
 
 def effective_requests(spec: fields.Raw) -> dict[str, int]:
     """The requests of a pod to place: `cpu` in milli-cores, all else in its unit."""
+    return _rounded(_effective(spec))
+
+
+def _effective(spec: fields.Raw) -> Amounts:
     amounts = {**_containers(spec, _asked), **_of_pod(spec)}
-    return _rounded(_sum([amounts, _listed(spec, "overhead", "spec")]))
+    return _sum([amounts, _listed(spec, "overhead", "spec")])
 
 
 def placed_requests(
@@ -33,15 +38,38 @@ def placed_requests(
     statuses = _statuses(status)
     whole = status.get("resources") is not None
     stuck = _is_infeasible(status)
+    claimed = _sum(_claimed(status))
     if not whole and not stuck and not any(map(_tells, statuses.values())):
-        return None
+        return _rounded(_sum([_effective(spec), claimed])) if claimed else None
     aggregate = _told(spec, status, statuses, stuck=stuck)
     of_pod = _of_pod(spec)
     if of_pod and whole:
         of_pod = _supported(_of_whole(status, {} if stuck else of_pod))
-    amounts = _sum([{**aggregate, **of_pod}, _listed(spec, "overhead", "spec")])
+    amounts = _sum([{**aggregate, **of_pod}, _listed(spec, "overhead", "spec"), claimed])
     taken = _rounded(amounts)
     return None if taken == requests else taken
+
+
+def _claimed(status: fields.Raw) -> Iterator[Amounts]:
+    """Yield the node's resources that kube-scheduler counts for the pod's claims (KEP-5517)."""
+    listed = fields.objects(status, "nodeAllocatableResourceClaimStatuses", "status")
+    for field_path, claim in listed:
+        yield _listed(claim, "resources", field_path)  # 1.36
+        for path, mapped in fields.objects(claim, "mapping", field_path):
+            yield _amount(mapped, "quantity", path)
+        containers = len(fields.texts(claim, "containers", field_path))
+        for path, overhead in fields.objects(claim, "overhead", field_path):
+            yield _amount(overhead, "perPod", path)
+            yield _amount(overhead, "perContainer", path, containers)
+
+
+def _amount(obj: fields.Raw, key: str, path: str, count: int = 1) -> Amounts:
+    """Return an amount of the resource that the object names, times a count."""
+    value = obj.get(key)
+    if value is None:
+        return {}
+    nanos = quantities.parse(value, f"{path}.{key}").nanos
+    return {fields.text(obj, "name", path): count * nanos}
 
 
 def _told(

@@ -95,7 +95,8 @@ class Claim:
     """A ResourceClaim as the driver needs it.
 
     `device_statuses` is what drivers report of its devices. `pod_claim` is the pod's own name for a
-    claim that was made for it of a template.
+    claim that was made for it of a template. `for_extended_resources`: kube-scheduler made it for
+    a pod, allocates it, and deletes it.
     """
 
     namespace: str
@@ -109,6 +110,7 @@ class Claim:
     deleting: bool = False
     pod_claim: str = ""
     device_statuses: tuple[device_status.DeviceStatus, ...] = ()
+    for_extended_resources: bool = False
 
     @property
     def key(self) -> ids.Key:
@@ -139,6 +141,7 @@ def parse(obj: fields.Raw) -> Claim:
         deleting=bool(meta.get("deletionTimestamp")),
         pod_claim=fields.text(annotations, names.POD_CLAIM_ANNOTATION, "metadata.annotations"),
         device_statuses=device_status.parse(status),
+        for_extended_resources=annotations.get(names.EXTENDED_RESOURCE_CLAIM) == "true",
     )
 
 

@@ -11,12 +11,15 @@ class DeviceClass:
     """A class. `configs` are the opaque parts as read: allocations copy them unchanged.
 
     `policies` are the placement policies that its operator orders; None: the controller's.
+    `extended_resource` is the resource by which pods may request it without a claim; "" without.
     """
 
     name: str
     selectors: tuple[str, ...]
     configs: tuple[fields.Raw, ...] = ()
     policies: str | None = None
+    extended_resource: str = ""
+    created: str = ""
 
 
 def parse(obj: fields.Raw) -> DeviceClass:
@@ -29,6 +32,8 @@ def parse(obj: fields.Raw) -> DeviceClass:
             _opaque(config, path) for path, config in fields.objects(spec, "config", "spec")
         ),
         policies=policies(obj),
+        extended_resource=fields.text(spec, "extendedResourceName", "spec"),
+        created=fields.text(meta, "creationTimestamp", "metadata"),
     )
 
 

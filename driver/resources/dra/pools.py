@@ -95,6 +95,16 @@ class Pool:
         return f"device {device.name} draws on {'/'.join(key)}, not there" if device else ""
 
     @functools.cached_property
+    def has_compatibility_groups(self) -> bool:
+        """Return whether devices that draw on one counter set may exclude each other (KEP-5963)."""
+        return any(
+            use.groups
+            for resource_slice in self.slices
+            for device in resource_slice.devices
+            for use in device.consumes
+        )
+
+    @functools.cached_property
     def signature(self) -> Hashable | None:
         """Equal for pools that differ only in names and UUIDs of devices.
 
@@ -215,6 +225,7 @@ def _seen(device: slices.Device) -> Hashable:
         device.taints,
         device.allow_multiple,
         *counter_draws(device),
+        *[(use.set, use.groups) for use in device.consumes if use.groups],
         (device.binds_to_node, device.binding, device.failing, device.unsupported),
     )
 

@@ -31,6 +31,7 @@ _DEVICE = frozenset(
 """What is weighed; a device of which more is said, or whose slice says more, is left alone."""
 _REACH = frozenset({"nodeName", "nodeSelector", "allNodes"})
 _MOST_TAINTS = 4096
+_NO_GROUPS: frozenset[str] = frozenset()
 Raw = dict[str, object]
 Amounts = Mapping[str, quantities.Quantity]
 
@@ -52,10 +53,15 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class CounterUse:
-    """Consumption of a counter set of the pool by a device (KEP-4815)."""
+    """Consumption of a counter set of the pool by a device (KEP-4815).
+
+    Devices that draw on one counter set are allocated together only if they all have one of their
+    `groups` in common, or all have none (KEP-5963).
+    """
 
     set: str
     counters: Amounts
+    groups: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +139,18 @@ def render_device(device: Device) -> Raw:
     if device.allow_multiple:
         shown["allowMultipleAllocations"] = True
     if device.consumes:
-        shown["consumesCounters"] = [
-            {"counterSet": use.set, "counters": _render_counters(use.counters)}
-            for use in device.consumes
-        ]
+        shown["consumesCounters"] = [_render_counter_use(use) for use in device.consumes]
     if device.taints:
         shown["taints"] = [
             {"key": taint.key, "value": taint.value, "effect": taint.effect}
             for taint in device.taints
         ]
     return shown
+
+
+def _render_counter_use(use: CounterUse) -> Raw:
+    groups = {"compatibilityGroups": sorted(use.groups)} if use.groups else {}
+    return {"counterSet": use.set, "counters": _render_counters(use.counters), **groups}
 
 
 def render_counter_set(counter_set: CounterSet) -> Raw:
@@ -196,7 +204,7 @@ def parse_device(obj: fields.Raw, path: str) -> Device:
         capacity=capacities.parse_all(fields.mapping(obj, "capacity", path), f"{path}.capacity"),
         taints=_parse_taints(obj, path) if "taints" in has else (),
         allow_multiple=fields.flag(obj, "allowMultipleAllocations", path),
-        consumes=_parse_consumes(obj, path, beyond) if "consumesCounters" in has else (),
+        consumes=_parse_consumes(obj, path) if "consumesCounters" in has else (),
         reach=_parse_reach(obj, path),
         binds_to_node=fields.flag(obj, "bindsToNode", path),
         binding=fields.texts(obj, "bindingConditions", path) if "bindingConditions" in has else (),
@@ -231,14 +239,15 @@ def _parse_attributes(obj: fields.Raw, path: str) -> tuple[dra_attributes.Attrib
     return values, beyond
 
 
-def _parse_consumes(obj: fields.Raw, field_path: str, beyond: list[str]) -> tuple[CounterUse, ...]:
+def _parse_consumes(obj: fields.Raw, field_path: str) -> tuple[CounterUse, ...]:
     counter_uses: list[CounterUse] = []
     for path, item in fields.objects(obj, "consumesCounters", field_path):
-        if item.get("compatibilityGroups"):
-            beyond.append("compatibilityGroups")
         owner = fields.required_text(item, "counterSet", path)
         counters = _shared_counters(fields.mapping(item, "counters", path), f"{path}.counters")
-        counter_uses.append(CounterUse(sys.intern(owner), counters))
+        groups = _NO_GROUPS
+        if "compatibilityGroups" in item:
+            groups = frozenset(fields.texts(item, "compatibilityGroups", path))
+        counter_uses.append(CounterUse(sys.intern(owner), counters, groups))
     return tuple(counter_uses)
 
 

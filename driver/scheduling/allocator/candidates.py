@@ -176,7 +176,8 @@ def _add_if_free(
             options.selector_errors[index] = matched.why
             options.indexes.append(index)
         return
-    consumption, shortage = _consumption(subrequest, device, used=True)
+    used = not subrequest.request.admin_access
+    consumption, shortage = _consumption(subrequest, device, used=used)
     reason = reason or shortage or (reasons.Reason.DEVICE_IN_USE if allocated else None)
     if reason is not None:
         options.rejections[reason] += 1

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from driver import ids, reasons
+from driver.resources.dra import feature_gates
 from driver.scheduling.allocator import types as allocator_types
 
 _MAX_NODES = 8
@@ -61,6 +62,9 @@ def node_rejection(rejection: allocator_types.NodeRejection) -> str:
     text = f"{rejection.fits} of {rejection.requested} devices fit"
     lacking = rejection.requested - rejection.fits
     counted = _reason_counts(rejection.device_reasons)
+    if rejection.unsupported_fields:
+        described = ", ".join(map(feature_gates.describe, rejection.unsupported_fields))
+        counted += f", not allocated for {described}"
     if rejection.budget_exceeded:
         why = "the search for a combination took too many steps"
         return f"{reasons.Reason.SEARCH_BUDGET_EXCEEDED} ({why}): {text}{counted}"

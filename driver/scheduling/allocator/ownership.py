@@ -33,7 +33,7 @@ class ClaimSplit:
     """Open claims of a pod by who allocates them now.
 
     `scheduler` are kube-scheduler's as far as the allocator can judge them: claims with fields that
-    it does not know are left out.
+    it does not know are left out, and those that kube-scheduler makes for extended resources.
     """
 
     controller: tuple[claims.Claim, ...]
@@ -88,6 +88,8 @@ class OwnershipResolver:
         managed: list[claims.Claim] = []
         others: list[claims.Claim] = []
         for claim in open_claims:
+            if claim.for_extended_resources:
+                continue
             ownership = self.ownership(view, claim)
             if ownership is Ownership.MIXED:
                 return self._mixed_claim(view, claim)

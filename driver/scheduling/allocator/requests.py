@@ -7,7 +7,7 @@ from driver import errors, reasons
 from driver.api import decode
 from driver.resources import fields
 from driver.resources.cel import selector as cel
-from driver.resources.dra import claims, slices
+from driver.resources.dra import claims, feature_gates, slices
 from driver.resources.dra import requests as dra_requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.equivalence import selector_match
@@ -88,7 +88,8 @@ def _unsupported_claim(claim: claims.Claim) -> allocator_types.Unschedulable | N
         for request in claim.spec.requests
     )
     if beyond:
-        return unschedulable_claim(reasons.Reason.NOT_SUPPORTED, claim, f"uses {', '.join(beyond)}")
+        described = ", ".join(map(feature_gates.describe, beyond))
+        return unschedulable_claim(reasons.Reason.NOT_SUPPORTED, claim, f"uses {described}")
     if least > claims.MAX_RESULTS:
         text = f"at most {claims.MAX_RESULTS} devices a claim"
         return unschedulable_claim(reasons.Reason.TOO_MANY_DEVICES, claim, text)

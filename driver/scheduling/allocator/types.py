@@ -101,7 +101,8 @@ class NodeRejection:
 
     With `node_reason` the node itself does not fit, and `detail` says why. Otherwise at most `fits`
     of `requested` devices fit at once, and `device_reasons` counts why the others do not; with
-    `budget_exceeded` the search ended early, and a solution may exist.
+    `budget_exceeded` the search ended early, and a solution may exist. `unsupported_fields` are the
+    API fields for which devices are rejected.
     """
 
     node_reason: reasons.Reason | None = None
@@ -110,6 +111,7 @@ class NodeRejection:
     requested: int = 0
     device_reasons: ReasonCounts = ()
     budget_exceeded: bool = False
+    unsupported_fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

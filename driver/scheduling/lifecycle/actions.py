@@ -271,9 +271,10 @@ def _is_served(claim: claims.Claim, entry: claims.Consumer, pod: pods.Pod | None
 def is_unused(claim: claims.Claim, view: snapshot.Snapshot) -> bool:
     """Return whether an allocation of ours has no users: reservedFor is empty.
 
-    Ours: every result is a device of our driver that only the controller allocates.
+    Ours: every result is a device of our driver that only the controller allocates, and the claim
+    is not kube-scheduler's own.
     """
-    if claim.allocation is None or claim.consumers:
+    if claim.allocation is None or claim.consumers or claim.for_extended_resources:
         return False
     results = claim.allocation.results
     return bool(results) and all(

@@ -27,7 +27,8 @@ NOT_DRAWN = {
         "migrated are neither counted by NodeVolumeLimits nor given the driver's topology."
     ),
     "extended-resources": (
-        "Resources that a DeviceClass maps to devices (KEP-5004) are looked for on the node alone."
+        "Resources of a DeviceClass that names a managed driver (KEP-5004) are looked for on the "
+        "node alone: kube-scheduler gets none of the controller's devices."
     ),
     "invalid-label-values": (
         "A node selector with values that no label can have makes kube-scheduler drop the term."

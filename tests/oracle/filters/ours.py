@@ -85,7 +85,7 @@ def _judges(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
         "TaintToleration": lambda node: taint_toleration.rejection(node, pod),
         "NodeAffinity": lambda node: node_affinity.rejection(node, pod),
         "NodePorts": lambda node: node_ports.rejection(used(node), pod),
-        "NodeResourcesFit": lambda node: node_resources_fit.rejection(node, used(node), pod),
+        "NodeResourcesFit": lambda node: node_resources_fit.rejection(view, node, used(node), pod),
         **_of_volumes(view, pod),
         **_beyond(view, pod),
     }

@@ -243,6 +243,17 @@ def claim(name: str = "claim", *requests: Raw, **more: Any) -> claims.Claim:
     return claims.parse(a_claim(name, *requests, **more))
 
 
+def extended_resource_claim(pod: str = "web", status: Any = None) -> claims.Claim:
+    """A claim that kube-scheduler made for a pod's extended resources (1.36, 1.37)."""
+    exactly = {"deviceClassName": names.CLASS_GPU, "allocationMode": "ExactCount", "count": 1}
+    request = {"name": "container-0-request-0", "exactly": exactly}
+    raw = a_claim(f"{pod}-extended-resources-x7k2p", request, status=status)
+    raw["metadata"]["annotations"] = {names.EXTENDED_RESOURCE_CLAIM: "true"}
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": uid_of(pod), "controller": True}
+    raw["metadata"]["ownerReferences"] = [owner]
+    return claims.parse(raw)
+
+
 def device_class(
     name: str = names.CLASS_GPU, expression: str = GPU_SELECTOR, **spec: Any
 ) -> device_classes.DeviceClass:

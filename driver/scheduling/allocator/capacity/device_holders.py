@@ -17,7 +17,13 @@ from driver.scheduling.snapshot import snapshot
 
 DescribeHolder = Callable[[ids.Key], str]
 """Words for a holder: `taken by pod team/a`, `kept for team/b until ...`."""
-_TAKEN = frozenset({reasons.Reason.DEVICE_IN_USE, reasons.Reason.COUNTERS_EXHAUSTED})
+_TAKEN = frozenset(
+    {
+        reasons.Reason.DEVICE_IN_USE,
+        reasons.Reason.COUNTERS_EXHAUSTED,
+        reasons.Reason.INCOMPATIBLE_GROUPS,
+    }
+)
 _FAULTY = reasons.Reason.DEVICE_TAINTED
 _MAX_NODES = 2
 _MAX_HOLDERS = 3

@@ -63,5 +63,11 @@ def _fill_request(
             for constraint in constraints:
                 constraint.add(index)
         elif not tracker.is_used(index):
-            rejections[reasons.Reason.COUNTERS_EXHAUSTED] += 1
+            rejections[_untaken_reason(tracker, index)] += 1
     return filled, rejections
+
+
+def _untaken_reason(tracker: counters.CounterTracker, index: int) -> reasons.Reason:
+    if not tracker.admits_groups(index):
+        return reasons.Reason.INCOMPATIBLE_GROUPS
+    return reasons.Reason.COUNTERS_EXHAUSTED

@@ -3,18 +3,27 @@
 Every `try_allocate` that succeeds can be released; then the tracker is as before.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Hashable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 from driver.resources.dra import pools as dra_pools
 from driver.scheduling.allocator import candidates
+from driver.scheduling.allocator.constraints import compatibility_groups
 from driver.scheduling.snapshot import snapshot
 
 _Draws = tuple[tuple[dra_pools.Counter, int], ...]
 
 
-class RemainingCounters(Protocol):
-    """Source of pools' remaining counters: a snapshot, or values frozen from one."""
+class _User(NamedTuple):
+    """Claim of the solution with a device; `charges`: what the device draws is charged to it."""
+
+    claim: int
+    admin: bool
+    charges: bool
+
+
+class RemainingCounters(compatibility_groups.UsedDevices, Protocol):
+    """Source of what is left of pools: a snapshot, or values frozen from one."""
 
     def remaining_counters(self, pool: dra_pools.Pool) -> snapshot.CounterAmounts:
         """Return the remaining counters of a pool (KEP-4815)."""
@@ -27,11 +36,12 @@ class CounterTracker:
     def __init__(self, source: RemainingCounters, devices: Sequence[candidates.NodeDevice]) -> None:
         self._source = source
         self._devices = devices
-        self._users: dict[int, list[tuple[int, bool]]] = {}
+        self._users: dict[int, list[_User]] = {}
         self._draws: dict[int, _Draws] = {}
         self._consumed: dict[int, dict[dra_pools.Counter, int]] = {}
         self._remaining: dict[int, snapshot.CounterAmounts] = {}
         self._amounts: dict[tuple[int, str], int] = {}
+        self._groups = compatibility_groups.CompatibilityGroups(source)
 
     def remaining(self, index: int) -> snapshot.CounterAmounts:
         """Return what others leave of the counters of a device's pool."""
@@ -60,38 +70,71 @@ class CounterTracker:
         return bool(self._users.get(index))
 
     def can_allocate(self, index: int, options: candidates.RequestCandidates, claim: int) -> bool:
-        """Return whether a device could be allocated now, as far as it alone is concerned."""
+        """Return whether a device could be allocated now, as far as it alone is concerned.
+
+        Admin access takes nothing, and is given beside other claims.
+        """
+        admin = options.subrequest.request.admin_access
         users = self._users.get(index)
-        beside = options.subrequest.request.admin_access and all(
-            user != claim for user, _ in users or ()
-        )
-        if users and not beside and not self._devices[index].device.allow_multiple:
+        if (
+            users
+            and not self._devices[index].device.allow_multiple
+            and any(user.claim == claim or not (user.admin or admin) for user in users)
+        ):
             return False
-        return self._has_counters(index) and self._has_capacity(index, options)
+        return admin or (
+            self._has_counters(index)
+            and self.admits_groups(index)
+            and self._has_capacity(index, options)
+        )
+
+    def admits_groups(self, index: int) -> bool:
+        """Return whether the device's compatibility groups allow it now (KEP-5963)."""
+        device = self._devices[index]
+        return (
+            not device.pool.has_compatibility_groups
+            or self._is_charged(index)
+            or self._groups.admits(device.pool, device.device)
+        )
+
+    def group_signature(self, index: int) -> Hashable:
+        """Return all that compatibility groups distinguish a device by."""
+        device = self._devices[index]
+        if not device.pool.has_compatibility_groups:
+            return ()
+        return tuple(self._groups.signature(device.pool, use) for use in device.device.consumes)
 
     def try_allocate(self, index: int, options: candidates.RequestCandidates, claim: int) -> bool:
         """Allocate a device, or a share of it, to a claim; return False if it cannot be."""
         if not self.can_allocate(index, options, claim):
             return False
-        charges = not self._is_charged(index)
-        self._users.setdefault(index, []).append((claim, charges))
-        self._add(index, options, 1, charges=charges)
+        admin = options.subrequest.request.admin_access
+        user = _User(claim, admin, charges=not admin and not self._is_charged(index))
+        self._users.setdefault(index, []).append(user)
+        self._add(index, options, 1, user)
         return True
 
     def release(self, index: int, options: candidates.RequestCandidates) -> None:
         """Undo the last allocation of the device."""
-        _, charges = self._users[index].pop()
-        self._add(index, options, -1, charges=charges)
+        self._add(index, options, -1, self._users[index].pop())
 
     def _add(
-        self, index: int, options: candidates.RequestCandidates, sign: int, *, charges: bool
+        self, index: int, options: candidates.RequestCandidates, sign: int, user: _User
     ) -> None:
+        if user.admin:
+            return
         for name, amount in options.consumption.get(index, {}).items():
             key = (index, name)
             self._amounts[key] = self._amounts.get(key, 0) + sign * amount.nanos
-        draws = self._device_draws(index) if charges else ()
+        if not user.charges:
+            return
+        device = self._devices[index]
+        if device.pool.has_compatibility_groups:
+            change = self._groups.add if sign > 0 else self._groups.remove
+            change(device.pool, device.device)
+        draws = self._device_draws(index)
         if draws:
-            drawn = self._consumed[id(self._devices[index].pool)]
+            drawn = self._consumed[id(device.pool)]
             for counter, amount_drawn in draws:
                 drawn[counter] = drawn.get(counter, 0) + sign * amount_drawn
 
@@ -100,7 +143,7 @@ class CounterTracker:
         device = self._devices[index]
         if not device.device.allow_multiple:
             return False
-        return bool(self._users.get(index)) or any(
+        return any(not user.admin for user in self._users.get(index, ())) or any(
             holder.result.share_id for holder in device.holders
         )
 

@@ -88,6 +88,7 @@ class DeviceEquivalence:
             remaining,
             bool(device.holders),
             self._counter_signature(index, group),
+            self._tracker.group_signature(index),
         )
 
     def _counter_signature(self, index: int, group: Sequence[int]) -> Hashable:

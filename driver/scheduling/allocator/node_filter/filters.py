@@ -75,7 +75,7 @@ def _rejections(
         yield reasons.Reason.NODE_MISMATCH, node_affinity.rejection(node, pod)
     if pod.host_ports:
         yield reasons.Reason.NODE_PORT_TAKEN, node_ports.rejection(use, pod)
-    yield reasons.Reason.NODE_FULL, node_resources_fit.rejection(node, use, pod)
+    yield reasons.Reason.NODE_FULL, node_resources_fit.rejection(view, node, use, pod)
     if pod.volume_claims or pod.disks:
         yield from _volume_rejections(view, node, pod)
 
@@ -120,11 +120,13 @@ def insufficient_resource(
     view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod
 ) -> node_resources_fit.InsufficientResource | None:
     """Return the first resource that a node has too little of; None if there is none."""
-    return node_resources_fit.insufficient_resource(node, effective_usage(view, node, pod), pod)
+    use = effective_usage(view, node, pod)
+    return node_resources_fit.insufficient_resource(view, node, use, pod)
 
 
 def max_pods(view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod) -> int:
     """Return how many pods like this one fit the node, given that one does."""
     if pod.host_ports:
         return 1
-    return node_resources_fit.max_pods(node, effective_usage(view, node, pod), pod)
+    use = effective_usage(view, node, pod)
+    return node_resources_fit.max_pods(view, node, use, pod)

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -205,7 +206,12 @@ def device_options(
     match = match_attribute.match_constraints(query.workload.unallocated_claims, devices)
     extra = workload_filters.constraints(specs, devices)
     remaining = _FrozenCounters(
-        {id(share.pool): view.remaining_counters(share.pool) for share in shares}
+        {id(share.pool): view.remaining_counters(share.pool) for share in shares},
+        {
+            id(share.pool): frozenset(view.used_devices(share.pool))
+            for share in shares
+            if share.pool.has_compatibility_groups
+        },
     )
     problem = search.Problem(
         remaining, devices, request_options, [spec.claim_index for spec in specs], match, extra
@@ -219,6 +225,12 @@ class _FrozenCounters:
     """Remaining counters at the time of the query: the node may be searched again."""
 
     by_pool: Mapping[int, snapshot.CounterAmounts]
+    used: Mapping[int, AbstractSet[str]]
+    """Allocated devices of the pools with compatibility groups."""
+
+    def used_devices(self, pool: pools.Pool) -> AbstractSet[str]:
+        """Return the allocated devices of a pool with compatibility groups."""
+        return self.used[id(pool)]
 
     def remaining_counters(self, pool: pools.Pool) -> snapshot.CounterAmounts:
         """Return the remaining counters of a pool."""
@@ -311,6 +323,30 @@ def _rejection(problem: search.Problem, unsolved: search.Unsolved) -> allocator_
         requested=requested,
         device_reasons=tuple(sorted(counted.items())),
         budget_exceeded=unsolved.budget_exceeded,
+        unsupported_fields=(
+            _unsupported_fields(problem)
+            if reasons.Reason.UNSUPPORTED_DEVICE_FIELDS in counted
+            else ()
+        ),
+    )
+
+
+def _unsupported_fields(problem: search.Problem) -> tuple[str, ...]:
+    """Return the fields that are not known here, of the devices that a request selects."""
+    requested = [option.subrequest for options in problem.candidates for option in options]
+    return tuple(
+        sorted(
+            {
+                field
+                for device in problem.devices
+                if (fields := (*device.device.unsupported, *device.slice.unsupported))
+                and any(
+                    subrequest.matches(device.id.driver, device.device) is True
+                    for subrequest in requested
+                )
+                for field in fields
+            }
+        )
     )
 
 

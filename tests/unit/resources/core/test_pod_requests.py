@@ -66,3 +66,23 @@ def test_a_resize_of_the_whole_pod_counts_as_its_status_says() -> None:
     status = {"phase": "Running", "resources": {"requests": {"cpu": "5"}}}
     whole = {"requests": {"cpu": "3"}}
     assert a_pod(container(cpu="1"), resources=whole, status=status).resized == {"cpu": 5000}
+
+
+def test_claims_that_take_cpu_and_memory_of_the_node_count_on_top() -> None:
+    claim = {
+        "resourceClaimName": "cores",
+        "containers": ["main", "other"],
+        "mapping": [{"name": "cpu", "quantity": "4"}],
+        "overhead": [{"name": "memory", "perPod": "1Gi", "perContainer": "512Mi"}],
+    }
+    status = {"phase": "Running", "nodeAllocatableResourceClaimStatuses": [claim]}
+    assert a_pod(container(cpu="1"), status=status).resized == {"cpu": 5000, "memory": 2 << 30}
+    resized = {**status, **running(allocatedResources={"cpu": "2"})}
+    taken = {"cpu": 6000, "memory": 2 << 30}
+    assert a_pod(container(cpu="1"), status=resized).resized == taken
+
+
+def test_claims_that_take_of_the_node_are_read_as_1_36_writes_them() -> None:
+    claim = {"resourceClaimName": "cores", "resources": {"cpu": "4"}}
+    status = {"phase": "Running", "nodeAllocatableResourceClaimStatuses": [claim]}
+    assert a_pod(container(cpu="1"), status=status).resized == {"cpu": 5000}

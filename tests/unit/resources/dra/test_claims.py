@@ -54,3 +54,8 @@ def test_a_hold_is_told_from_a_pod() -> None:
     hold = claims.Consumer("ration.dev", "holds", "p", "1")
     assert (pod.is_pod, pod.is_hold) == (True, False)
     assert (hold.is_pod, hold.is_hold) == (False, True)
+
+
+def test_a_claim_of_an_extended_resource_is_told_by_its_annotation() -> None:
+    assert objects.extended_resource_claim().for_extended_resources
+    assert not objects.claim().for_extended_resources

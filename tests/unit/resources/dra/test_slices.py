@@ -108,14 +108,6 @@ def test_a_device_says_what_binding_waits_for_and_whether_it_binds_to_its_node()
     [
         ({"nodeAllocatable": {"cpu": "1"}}, ("nodeAllocatable",)),
         ({"attributes": {"odd": {"float": 1.5}}}, ("attributes[odd]",)),
-        (
-            {
-                "consumesCounters": [
-                    {"counterSet": "x", "counters": {}, "compatibilityGroups": ["g"]}
-                ]
-            },
-            ("compatibilityGroups",),
-        ),
         ({"nodeAllocatable": {}}, ()),
     ],
 )

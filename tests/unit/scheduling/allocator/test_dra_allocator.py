@@ -133,6 +133,21 @@ def test_unsupported_fields_are_refused() -> None:
     assert "gpu.derivedAttributes" in answer.detail
 
 
+def test_admin_access_is_given_on_gpus_in_use_whatever_they_draw() -> None:
+    sets = {"gpu-0": {"slots": "4"}}
+    gpu = objects.drawing("gpu-0", "gpu-0", slots="4")
+    busy = snapshots.view(
+        *objects.counting(sets, [gpu]), taken=[snapshots.holding("user", "node-a", "gpu-0")]
+    )
+    look = objects.claim("look", objects.a_request(adminAccess=True, allocationMode="All"))
+    assert device_names(decide(busy, look)) == ["gpu-0"]
+    work = objects.claim("work", objects.a_request())
+    assert device_names(decide(snapshots.view(*objects.counting(sets, [gpu])), look, work)) == [
+        "gpu-0",
+        "gpu-0",
+    ]
+
+
 def test_more_than_thirty_two_devices_are_refused_at_once() -> None:
     claim = objects.claim("c", objects.a_request(count=33))
     answer = refused(decide(snapshots.fleet({"node-a": 8}), claim))

@@ -44,6 +44,26 @@ def test_enough_devices_of_which_no_combination_does_are_not_told_as_lacking() -
     )
 
 
+def test_a_device_with_an_unserved_field_is_reported_with_the_field_and_its_gate() -> None:
+    needs_cpu = {"nodeAllocatableResources": {"cpu": {"mapping": {"deviceMultiplier": "2"}}}}
+    own, other = objects.a_device("gpu-0", **needs_cpu), objects.a_device("mig-0", strange=True)
+    other["attributes"]["type"]["string"] = "mig"
+    answer = decide(snapshots.view(objects.a_slice("node-a", [own, other])), objects.claim())
+    assert allocator_messages.unschedulable(refused(answer)) == (
+        "No node fits. node-a: 0 of 1 devices fit, 1 lacking (1 UnsupportedDeviceFields), not "
+        "allocated for nodeAllocatableResources (feature gate DRANodeAllocatableResources)"
+    )
+
+
+def test_a_slice_with_an_unserved_field_is_reported_with_the_field_and_its_gate() -> None:
+    skipping = objects.a_slice("node-a", 1)
+    skipping["spec"]["skipNodeOperations"] = ["*"]
+    answer = refused(decide(snapshots.view(skipping), objects.claim()))
+    assert allocator_messages.unschedulable(answer).endswith(
+        "not allocated for skipNodeOperations (feature gate DRAOptionalNodeOperations)"
+    )
+
+
 def hard() -> claims.Claim:
     """Four of each kind would do alone, and no four of both."""
     both = [objects.matching(device_layouts.NUMA), objects.matching(device_layouts.ROW)]

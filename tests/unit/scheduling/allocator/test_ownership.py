@@ -4,7 +4,7 @@ from driver.resources.dra import claims, slices
 from driver.scheduling.allocator import ownership
 from driver.scheduling.allocator.ownership import Ownership
 from driver.scheduling.snapshot import cluster_state
-from tests.support import snapshots
+from tests.support import allocation, snapshots
 from tests.support.builders import objects
 
 NIC = 'device.driver == "nic.example.com"'
@@ -102,3 +102,16 @@ def test_a_change_of_pools_or_classes_clears_the_cache() -> None:
     assert owners.ownership(view, claim) is Ownership.FOREIGN
     view.set_device_class("big", objects.device_class("big", NIC))
     assert owners.ownership(view, big) is Ownership.FOREIGN
+
+
+def test_a_claim_of_an_extended_resource_is_left_to_kube_scheduler() -> None:
+    special, plain = objects.extended_resource_claim(), objects.claim("plain")
+    pod = objects.pod("other", special.name, plain.name)
+    split = ownership.OwnershipResolver().split_claims(world(), pod, [special, plain])
+    assert split == ownership.ClaimSplit((plain,))
+
+
+def test_devices_of_a_claim_of_an_extended_resource_are_in_use() -> None:
+    held = objects.extended_resource_claim(status=objects.allocated("node-a", "gpu-0"))
+    view = snapshots.view(objects.a_slice("node-a", 2), taken=[held])
+    assert allocation.devices(allocation.decide(view, objects.claim("c"))) == ["gpu-1"]

@@ -67,7 +67,8 @@ def test_every_field_that_is_not_weighed_is_named() -> None:
     answer = blocked(claims.parse(raw))
     assert answer.blocker is reasons.Reason.NOT_SUPPORTED
     assert answer.detail == (
-        "claim default/c: uses spec.devices.constraints[0], gpu.derivedAttributes"
+        "claim default/c: uses spec.devices.constraints[0], gpu.derivedAttributes "
+        "(feature gate DRADerivedAttributes)"
     )
 
 

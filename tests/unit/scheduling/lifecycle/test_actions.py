@@ -293,3 +293,8 @@ def test_only_allocations_of_devices_the_controller_allocates_count_as_unused() 
     elsewhere = objects.claim(status=objects.allocated("node-z", "gpu-0"))
     assert not actions.is_unused(elsewhere, view)
     assert not actions.is_unused(held_by(objects.pod()), view)
+
+
+def test_a_claim_of_an_extended_resource_is_kube_schedulers_to_release() -> None:
+    claim = objects.extended_resource_claim(status=objects.allocated("node-a", "gpu-0"))
+    assert not actions.is_unused(claim, snapshots.fleet({"node-a": 8}))

@@ -56,6 +56,27 @@ def test_an_administrator_is_beside_others_but_not_twice_in_one_claim() -> None:
     assert taken.can_allocate(0, admin, 2)
 
 
+def test_an_administrator_needs_and_takes_no_counters() -> None:
+    admin = objects.a_request("admin", adminAccess=True, **ANY)
+    source = asking(cut("4", taken=("part-0",)), admin, objects.a_request(**ANY))
+    taken = empty_tally(source)
+    looking, working = source.candidates[0][0], source.candidates[1][0]
+    assert taken.try_allocate(0, looking, 0)
+    assert taken.try_allocate(1, looking, 0)
+    assert taken.try_allocate(1, working, 1)
+    assert dict(taken.consumed()) == {("gpu-1", "slots"): 4 * 10**9}
+
+
+def test_a_device_of_an_administrator_goes_to_another_claim_and_not_twice_to_one() -> None:
+    request, admin = objects.a_request(), objects.a_request("admin", adminAccess=True)
+    source = asking(snapshots.fleet({"node-a": 1}), admin, request)
+    taken = empty_tally(source)
+    looking, working = source.candidates[0][0], source.candidates[1][0]
+    assert taken.try_allocate(0, looking, 0)
+    assert not taken.can_allocate(0, working, 0)
+    assert taken.can_allocate(0, working, 1)
+
+
 def test_parts_of_a_gpu_fit_as_long_as_its_counters_last() -> None:
     source = asking(cut("2", "1", "2", "1"), objects.a_request(**ANY))
     taken = empty_tally(source)

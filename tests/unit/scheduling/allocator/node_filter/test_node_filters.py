@@ -140,3 +140,49 @@ def test_a_volume_bound_elsewhere_keeps_the_pod_away() -> None:
     refusal = filters.rejection(view, objects.node(), allocator_types.Workload(pod, ()))
     assert refusal is not None
     assert refusal.node_reason is Reason.NODE_VOLUME
+
+
+@pytest.mark.parametrize(
+    ("resource", "expected"),
+    [
+        ("example.com/nic", None),
+        ("deviceclass.resource.kubernetes.io/nics", None),
+        ("example.com/other", Reason.NODE_FULL),
+        ("deviceclass.resource.kubernetes.io/gpu.ration.dev", Reason.NODE_FULL),
+    ],
+)
+def test_an_extended_resource_of_another_drivers_class_is_kube_schedulers(
+    resource: str, expected: Reason | None
+) -> None:
+    nics = objects.device_class(
+        "nics", 'device.driver == "nic.example.com"', extendedResourceName="example.com/nic"
+    )
+    caches = snapshots.caches([objects.node()], found_classes=[nics, objects.device_class()])
+    view = cluster_state.build(snapshots.DRIVER, caches)
+    pod = requesting(resource)
+    refusal = filters.rejection(view, objects.node(), allocator_types.Workload(pod, ()))
+    assert (refusal.node_reason if refusal else None) is expected
+    assert (filters.max_pods(view, objects.node(), pod) > 0) is (expected is None)
+
+
+def test_an_extended_resource_is_counted_on_a_device_plugins_node() -> None:
+    nics = objects.device_class("nics", "true", extendedResourceName="example.com/nic")
+    raw = objects.a_node()
+    raw["status"]["allocatable"]["example.com/nic"] = "1"
+    node = nodes.parse(raw)
+    caches = snapshots.caches(
+        [node],
+        found_classes=[nics],
+        found_pods=[requesting("example.com/nic", "other", nodeName="node-a")],
+    )
+    view = cluster_state.build(snapshots.DRIVER, caches)
+    work = allocator_types.Workload(requesting("example.com/nic"), ())
+    refusal = filters.rejection(view, node, work)
+    assert refusal is not None
+    assert refusal.node_reason is Reason.NODE_FULL
+
+
+def requesting(resource: str, name: str = "pod", **spec: Any) -> pods.Pod:
+    """A pod that requests an extended resource."""
+    container = {"name": "main", "resources": {"requests": {resource: "1"}}}
+    return objects.pod(name, containers=[container], **spec)
