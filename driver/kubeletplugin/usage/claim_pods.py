@@ -1,7 +1,8 @@
 """Pods of claims, read from the API server when a pod has to be identified.
 
 A pod's claims are fixed before its first process starts, so a known answer for a pod and a claim
-stays valid. A failure of the API server answers nothing.
+stays valid. A failure of the API server answers nothing. The pods of a claim that is reserved for a
+PodGroup are never known: no entry of the claim names them.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -64,6 +65,10 @@ class ClaimPods:
             result = self._reader.read(ref)
         except errors.RationError as e:
             result = e
+        if isinstance(result, claims.Claim) and any(
+            consumer.is_pod_group for consumer in result.consumers
+        ):
+            return False  # the entry names none of the group's pods
         if isinstance(result, claims.Claim) and result.uid == ref.uid:
             state.pods |= {
                 ids.PodUid(consumer.uid): f"{ref.namespace}/{consumer.name}"

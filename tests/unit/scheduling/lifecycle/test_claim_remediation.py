@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from driver import ids, names
+from driver import names
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.lifecycle import claim_remediation
@@ -47,7 +47,7 @@ def a_pod(
 def due(
     claim: claims.Claim, pod: pods.Pod, rules: claim_remediation.RemediationRules = RULES
 ) -> tuple[claim_remediation.Action, ...]:
-    return claim_remediation.actions_for(claim, {ids.Key("default/pod"): pod}, NOW, rules)
+    return claim_remediation.actions_for(claim, [pod], NOW, rules)
 
 
 def test_the_kubelet_is_asked_again_once_a_refusal_is_cleared() -> None:

@@ -131,4 +131,4 @@ def test_names_are_told_with_how_many_go() -> None:
     scene.work("p", "node-a", "gpu-0", gang="g")
     scene.work("q", "node-a", "gpu-1", gang="g")
     assert scene.judged("g").victim.description == "gang default/g (2 pods)"
-    assert victims.victim_key(objects.pod("x")) == ("pod", "default/x")
+    assert victims.VictimIndex().victim_key(objects.pod("x")) == ("pod", "default/x")
