@@ -20,10 +20,14 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class _ClaimState:
-    """A claim's pods, by UID with their names, and the pods already resolved."""
+    """A claim's pods, by UID with their names, and the pods already resolved.
+
+    `for_group`: the claim is reserved for a PodGroup.
+    """
 
     pods: dict[ids.PodUid, str] = field(default_factory=dict)
     resolved: set[ids.PodUid] = field(default_factory=set)
+    for_group: bool = False
 
 
 class ClaimPods:
@@ -58,7 +62,7 @@ class ClaimPods:
     def _resolve_claim(
         self, ref: ports.ClaimRef, state: _ClaimState, pods: Collection[ids.PodUid]
     ) -> bool:
-        if self._silent:
+        if self._silent or state.for_group:
             return False
         result: staleness.ReadResult
         try:
@@ -68,7 +72,8 @@ class ClaimPods:
         if isinstance(result, claims.Claim) and any(
             consumer.is_pod_group for consumer in result.consumers
         ):
-            return False  # the entry names none of the group's pods
+            state.for_group = True
+            return False
         if isinstance(result, claims.Claim) and result.uid == ref.uid:
             state.pods |= {
                 ids.PodUid(consumer.uid): f"{ref.namespace}/{consumer.name}"
