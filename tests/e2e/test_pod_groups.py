@@ -137,9 +137,9 @@ def group_condition(field: playground.Playground, name: str = GROUP) -> str:
 
 def shared_claim(field: playground.Playground) -> claims.Claim:
     """Return the claim that was made of the group's template."""
-    found = [claim for claim in map(claims.parse, field.claims()) if claim.pod_claim == "made"]
-    assert len(found) == 1
-    return found[0]
+    matching = [claim for claim in map(claims.parse, field.claims()) if claim.pod_claim == "made"]
+    assert len(matching) == 1
+    return matching[0]
 
 
 def delete_group(field: playground.Playground, name: str = GROUP) -> None:

@@ -40,8 +40,8 @@ def run(world: World, *pods: str) -> None:
     world.settle()
 
 
-def told(world: World, reason: str) -> list[str]:
-    return [text for kind, said, text in world.told.lines if (kind, said) == ("Pod", reason)]
+def messages(world: World, reason: str) -> list[str]:
+    return [text for kind, name, text in world.told.lines if (kind, name) == ("Pod", reason)]
 
 
 def test_a_claim_that_a_group_shares_is_allocated_once_for_all_its_pods() -> None:
@@ -72,10 +72,10 @@ def test_the_devices_of_a_group_stay_its_own_while_its_pods_come_and_go() -> Non
     for _ in range(5):
         world.settle(60.0)
     assert (world.device("shared"), world.claim("shared").consumers) == (device, (GROUP,))
-    before = [*world.server.written]
+    previous = [*world.server.written]
     world.add(a_pod_of_group("c", "shared"), a_pod_of_group("d", "shared"))
     world.settle()
-    assert world.server.written == before
+    assert world.server.written == previous
 
 
 def test_an_allocation_without_its_group_is_freed_after_a_while() -> None:
@@ -101,7 +101,8 @@ def test_who_lacks_the_devices_of_a_group_is_told_its_pods() -> None:
     world.add(objects.a_claim("last"), objects.a_pod("last", "last"))
     world.settle()
     assert any(
-        "taken by pods default/a, default/b (claim shared)" in text for text in told(world, "NoFit")
+        "taken by pods default/a, default/b (claim shared)" in text
+        for text in messages(world, "NoFit")
     )
 
 
@@ -120,7 +121,7 @@ def test_a_pod_of_another_priority_than_its_group_gets_no_devices() -> None:
     world.add(a_pod_group(priority=5), objects.a_claim("gpu"), a_pod_of_group("a", "gpu"))
     world.settle()
     assert world.device("gpu") is None
-    (text,) = told(world, "GangInvalid")
+    (text,) = messages(world, "GangInvalid")
     assert "PodGroup train has the priority 5, pod a 0" in text
 
 
@@ -137,7 +138,7 @@ def test_a_group_on_a_failed_gpu_is_not_evicted_and_told_why() -> None:
     world.settle()
     assert device == "gpu-0"
     assert world.server.evicted == []
-    words = told(world, "FaultEvictionNotAllowed")
+    words = messages(world, "FaultEvictionNotAllowed")
     assert any(
         "default/shared is reserved for PodGroup train until that is deleted" in text
         for text in words

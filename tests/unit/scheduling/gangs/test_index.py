@@ -139,10 +139,10 @@ def test_the_topology_constraint_of_a_pod_group_is_a_required_level() -> None:
     result = gang_index.read_gang(KEY, (grouped("a"),), group(1, topology_key="rack"))
     assert result is not None
     assert (result.topology_request.levels, result.topology_request.required) == (("rack",), "rack")
-    said = objects.a_pod("a", schedulingGroup={"podGroupName": "train"})
-    said["metadata"]["annotations"] = {names.TOPOLOGY_REQUIRED: "zone"}
+    annotated = objects.a_pod("a", schedulingGroup={"podGroupName": "train"})
+    annotated["metadata"]["annotations"] = {names.TOPOLOGY_REQUIRED: "zone"}
     with pytest.raises(errors.BadInput, match="the pods say 'zone', their PodGroup 'rack'"):
-        gang_index.read_gang(KEY, members(said), group(1, topology_key="rack"))
+        gang_index.read_gang(KEY, members(annotated), group(1, topology_key="rack"))
 
 
 def test_a_topology_constraint_without_a_gang_policy_is_refused() -> None:

@@ -164,8 +164,10 @@ def test_the_entry_of_a_pod_group_is_left_to_the_scheduler() -> None:
     later = NOW + dt.timedelta(seconds=100)
     gang = gang_index.Gang(KEY, tuple(members), 2)
 
-    def action(*of: gang_lifecycle.Member) -> gang_lifecycle.Action:
-        return gang_lifecycle.next_action(gang, of, lambda since: (later - since).total_seconds())
+    def action(*shared: gang_lifecycle.Member) -> gang_lifecycle.Action:
+        return gang_lifecycle.next_action(
+            gang, shared, lambda since: (later - since).total_seconds()
+        )
 
     assert action(*failed) == gang_lifecycle.Recheck(1.0)
     unreserved = sharing(*members, message=names.GANG_FAILED)
