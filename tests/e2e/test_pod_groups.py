@@ -6,6 +6,7 @@ kube-scheduler has a cycle of its own for each PodGroup there; which devices the
 import contextlib
 import json
 import os
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -148,7 +149,7 @@ def delete_group(field: playground.Playground, name: str = GROUP) -> None:
 
 def keeper(field: playground.Playground, node: str) -> str:
     """A pod on a node that members with `KEPT_AWAY` avoid."""
-    pod = playground.a_pod(f"keeper-{node}", nodeName=node)
+    pod = playground.a_pod(f"keeper-{node}", nodeName=node, nodeSelector={})
     pod["metadata"]["labels"] = {"e2e-keep": "here"}
     field.create(pod)
     field.running(f"keeper-{node}")
@@ -368,6 +369,59 @@ def test_a_shared_claim_that_the_scheduler_will_not_have_is_taken_back(
         field.delete_pod(name)
     for name in texts:
         field.running(name, within_s=150)
+
+
+def test_a_reservation_for_a_group_that_is_given_up_is_removed_before_its_devices(
+    field: playground.Playground,
+) -> None:
+    """kube-scheduler waits to bind the gang, and no controller lets it until it is too late."""
+    a_group(field, 2, resourceClaims=[SHARED])
+    texts = ["train-0", "train-1"]
+    field.cluster.stop("kube-scheduler")
+    try:
+        for name in texts:
+            pod = a_member(name)
+            pod["metadata"]["annotations"][names.GANG_TIMEOUT] = "15s"
+            field.create(pod)
+        playground.until(lambda: len(allocated(field)) == 1, 30, "the claim is allocated")
+        field.cluster.kill(CONTROLLER)
+    finally:
+        field.cluster.start("kube-scheduler")
+    try:
+        playground.until(
+            lambda: any(entry.is_pod_group for entry in shared_claim(field).consumers),
+            30,
+            "kube-scheduler has reserved the claim for the group",
+        )
+        time.sleep(15)
+        assert nodes_of(field, texts) == []
+    finally:
+        field.cluster.start(CONTROLLER)
+    field.told("train-0", "GangReleased", within_s=60)
+    for name in texts:
+        field.running(name, within_s=150)
+
+
+def test_bound_pods_of_a_group_get_the_claim_that_it_shares(field: playground.Playground) -> None:
+    """Pods with spec.nodeName, which kube-scheduler never sees."""
+    a_group(field, resourceClaims=[SHARED])
+    texts = members(field, 2, nodeName=NODES[1])
+    for name in texts:
+        field.running(name)
+    assert len({tuple(field.uuids(name)) for name in texts}) == 1
+
+
+def test_pods_of_a_basic_group_share_a_claim_as_they_come(field: playground.Playground) -> None:
+    a_group(field, resourceClaims=[SHARED])
+    texts = members(field, 3)
+    for name in texts:
+        field.running(name)
+    assert len({*nodes_of(field, texts)}) == 1
+    playground.until(
+        lambda: [entry.is_pod_group for entry in shared_claim(field).consumers] == [True],
+        30,
+        "the claim is reserved for the group alone",
+    )
 
 
 def test_a_new_leader_carries_on_with_a_claim_that_a_group_shares(
