@@ -112,9 +112,11 @@ class VictimIndex:
 
         A pod of a PodGroup that lets its pods go alone is one by itself.
         """
+        if not pod.gang:
+            return _POD, pod.key
         gang = ids.Key(f"{pod.namespace}/{pod.gang}")
         is_loose = pod.gang == pod.pod_group and gang in self._loose_groups
-        return (_GANG, gang) if pod.gang and not is_loose else (_POD, pod.key)
+        return (_POD, pod.key) if is_loose else (_GANG, gang)
 
     def set_pod_group(self, key: ids.Key, group: pod_groups.PodGroup | None) -> None:
         """Set or delete a PodGroup of Kubernetes' own."""
