@@ -403,11 +403,14 @@ def test_a_reservation_for_a_group_that_is_given_up_is_removed_before_its_device
 
 
 def test_bound_pods_of_a_group_get_the_claim_that_it_shares(field: playground.Playground) -> None:
-    """Pods with spec.nodeName, which kube-scheduler never sees."""
+    """Pods with spec.nodeName, which kube-scheduler never sees.
+
+    The kubelet asks for claims that are not there yet about once a minute.
+    """
     a_group(field, resourceClaims=[SHARED])
     texts = members(field, 2, nodeName=NODES[1])
     for name in texts:
-        field.running(name)
+        field.running(name, within_s=150)
     assert len({tuple(field.uuids(name)) for name in texts}) == 1
 
 
