@@ -37,6 +37,8 @@ REAL_PROGRAMS := tests/contract/mps tests/component/mps/test_real_programs.py te
 # A line of Kubernetes (1.37, 1.36); empty: the default of hack/cluster/versions.toml.
 K8S ?=
 export K8S
+FEATURE_GATES ?=
+export FEATURE_GATES
 # Of kind. DAEMON=1: a Docker daemon of our own runs for the time of the cluster.
 DAEMON ?=
 KIND_FLAGS := $(if $(DAEMON),--daemon)
@@ -215,7 +217,7 @@ bench-check: setup ## Fail when benchmarks/README.md is not what the results mak
 release: setup ## Image, chart, install.yaml, SBOM and checksums, into dist/.
 	$(BIN)/python -m hack.release
 
-cluster-up: setup ## Real Kubernetes with the driver, here (NODES, MACHINE, ALLOCATOR, DRIVER, K8S).
+cluster-up: setup ## Real Kubernetes with the driver, here (NODES, MACHINE, ALLOCATOR, DRIVER, K8S, FEATURE_GATES).
 	$(BIN)/python -m hack.cluster up --nodes $(NODES) --machine $(MACHINE) --allocator $(ALLOCATOR) --controllers $(CONTROLLERS) --driver $(DRIVER)
 
 cluster-down: setup ## End the cluster and all it made.

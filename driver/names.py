@@ -87,6 +87,8 @@ GANG_LABEL = "ration.dev/gang"
 """Label on pods that run together or not at all: the gang's name in the namespace (D7)."""
 GANG_SIZE = "ration.dev/gang-size"
 """Annotation or label on a gang's pods: how many there are to be."""
+SCHEDULING_GROUP = "scheduling.k8s.io"
+"""API group of Kubernetes' own PodGroups."""
 POD_GROUP_LABELS = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")
 """Labels of the coscheduling plugin that name a PodGroup (kubernetes-sigs/scheduler-plugins)."""
 GANG_TIMEOUT = "ration.dev/gang-timeout"

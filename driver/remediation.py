@@ -67,7 +67,10 @@ _WAITING: Mapping[R, str] = {
         "a claim for the class: `ration generate claim`."
     ),
     R.POD_EVICTED: "Correct the claim template as the message says; replacement pods use it.",
-    R.EVICTION_NOT_ALLOWED: "Delete the pod yourself, or reduce its memory use to its share.",
+    R.EVICTION_NOT_ALLOWED: (
+        "Delete the pod yourself, with the PodGroup if that shares the claim, or reduce its memory "
+        "use to its share."
+    ),
 }
 _GANGS: Mapping[R, str] = {
     R.GANG_PENDING: (

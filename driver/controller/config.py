@@ -93,8 +93,8 @@ class ControllerConfig(web_config.PageSettings):
 
     pod_groups: bool = pydantic.Field(
         default=False,
-        description="Read the minimum member count of gangs from Kubernetes PodGroups "
-        "(scheduling.k8s.io), if that API is served.",
+        description="Read Kubernetes' own PodGroups (scheduling.k8s.io), if that API is served: "
+        "gangs with their minimum count, priority, topology and disruption mode.",
     )
 
     node_shapes: Path | None = pydantic.Field(

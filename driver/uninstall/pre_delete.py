@@ -6,7 +6,8 @@ after that starts the controller again.
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from driver import clock, errors, names
 from driver.controller.commit import allocations
@@ -92,9 +93,17 @@ class PreDelete:
         users = {
             consumer.uid for claim in pod_claims for consumer in claim.consumers if consumer.is_pod
         }
+        groups = {
+            (claim.namespace, consumer.name)
+            for claim in pod_claims
+            for consumer in claim.consumers
+            if consumer.is_pod_group
+        }
         walk = self._kube.walk(gvr.PODS).items
         return pod_claims, {
-            uid: pods.parse(obj) for obj in walk if (uid := obj["metadata"]["uid"]) in users
+            uid: pods.parse(obj)
+            for obj in walk
+            if (uid := obj["metadata"]["uid"]) in users or _group(obj) in groups
         }
 
     def _scale(self, replicas: int) -> int:
@@ -211,6 +220,12 @@ class PreDelete:
 
 def _keys(acts: tuple[report.DropHolds | report.ClearClaim, ...]) -> list[str]:
     return [str(act.claim.key) for act in acts]
+
+
+def _group(pod: Mapping[str, Any]) -> tuple[str, str]:
+    """Return namespace and name of a pod's PodGroup; the name is "" without one."""
+    group = pod["spec"].get("schedulingGroup") or {}
+    return pod["metadata"]["namespace"], group.get("podGroupName", "")
 
 
 def wait_until_gone(

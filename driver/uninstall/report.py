@@ -74,13 +74,26 @@ def claims_in_use(
     pod is gone: only a driver can end that (KEP-4381).
     """
     found_uses = (
-        ClaimUse(claim.key, pod_list[consumer.uid])
+        ClaimUse(claim.key, pod)
         for claim in pod_claims
         if has_device_of(claim, (driver,))
-        for consumer in claim.consumers
-        if consumer.is_pod and _is_bound(pod_list.get(consumer.uid))
+        for pod in _consumers(claim, pod_list)
+        if _is_bound(pod)
     )
     return tuple(sorted(found_uses, key=lambda use: (use.pod.key, use.claim)))
+
+
+def _consumers(claim: claims.Claim, pod_list: Pods) -> Iterator[pods.Pod]:
+    """Yield the pods that a claim is reserved for, those of a PodGroup included."""
+    if allocation_hold.is_reserved_for_group(claim):
+        yield from (
+            pod
+            for pod in pod_list.values()
+            if claim.key in pod.claim_keys and allocation_hold.is_reserved_by(claim, pod)
+        )
+        return
+    uids = (consumer.uid for consumer in claim.consumers if consumer.is_pod)
+    yield from (pod_list[uid] for uid in uids if uid in pod_list)
 
 
 def pending_releases(

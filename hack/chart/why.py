@@ -159,7 +159,9 @@ WHY: dict[Rule, Why] = {
         "Which pods can be preempted: no plan includes an eviction that a budget would refuse."
     ),
     Rule("controller", _GROUPS, "podgroups", "list, watch"): Why(
-        _GANG_SIZES + "PodGroups of Kubernetes, if served.", PODGROUPS
+        "PodGroups of Kubernetes, if served: minimum count, priority, topology and disruption mode "
+        "of a gang.",
+        PODGROUPS,
     ),
     Rule("controller", _OTHER_GROUPS, "podgroups", "list, watch"): Why(
         _GANG_SIZES + "PodGroups of the coscheduling plugin, if installed."

@@ -73,6 +73,12 @@ def kube_apiserver(program: Path, where: layout.Layout, ports: Ports) -> Argv:
     )
 
 
+def feature_gates(gates: Mapping[str, bool]) -> Argv:
+    """The flag of Kubernetes' own components for gates that differ from their defaults."""
+    pairs = (f"{name}={str(is_on).lower()}" for name, is_on in sorted(gates.items()))
+    return (f"--feature-gates={','.join(pairs)}",) if gates else ()
+
+
 def kube_controller_manager(program: Path, where: layout.Layout, ports: Ports) -> Argv:
     """The built-in controllers, each with its own service account."""
     return (

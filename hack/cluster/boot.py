@@ -76,7 +76,8 @@ def _is_up_already(where: layout.Layout, wanted: state.Wanted, steps: progress.S
     if not wanted.is_met_by(cluster):
         raise errors.ClusterError(
             "a cluster of this checkout is up with other settings "
-            f"(it runs Kubernetes {cluster.kubernetes}); end it first: make cluster-down"
+            f"(it runs Kubernetes {cluster.kubernetes}, feature gates "
+            f"{dict(cluster.feature_gates) or 'by default'}); end it first: make cluster-down"
         )
     steps.say("The cluster is up already.")
     return True
@@ -109,6 +110,7 @@ def _begin(where: layout.Layout, wanted: state.Wanted) -> state.ClusterState:
         driver=wanted.driver,
         controllers=wanted.controllers,
         nodes=wanted.nodes,
+        feature_gates=wanted.feature_gates,
         ports=plan.choose_ports(listeners, (), host.is_free),
         sysctls={**host.read_sysctls(), **machine_values(others)},
         absent=tuple(
@@ -159,23 +161,24 @@ def _start(where: layout.Layout, cluster: state.ClusterState, steps: progress.St
                 pool.submit(node.start_runtime, where, entry, cluster.driver)
                 for entry in cluster.nodes
             ]
-            _start_control_plane(where, ports)
+            _start_control_plane(where, cluster)
             _all(runtimes)
         with steps.step(f"Start {len(cluster.nodes)} nodes", 12):
             for entry in cluster.nodes:
-                node.start_kubelet(where, entry)
+                node.start_kubelet(where, entry, cluster.feature_gates)
             node.start_proxy(where, cluster.nodes[0].name)
             _all([pool.submit(node.wait_ready, where, entry.name) for entry in cluster.nodes])
             _wait_default_account(where)
 
 
-def _start_control_plane(where: layout.Layout, ports: argv.Ports) -> None:
-    program = where.program
+def _start_control_plane(where: layout.Layout, cluster: state.ClusterState) -> None:
+    program, ports = where.program, cluster.ports
+    gates = argv.feature_gates(cluster.feature_gates)
     control.launch(where, "etcd", None, argv.etcd(program("etcd"), where, ports))
     # The API server gives up when etcd refuses its first words.
     _wait_port("127.0.0.1", ports["etcd"], control.log_path(where, "etcd", None))
     command = argv.kube_apiserver(program("kube-apiserver"), where, ports)
-    control.launch(where, "kube-apiserver", None, command)
+    control.launch(where, "kube-apiserver", None, (*command, *gates))
     log = control.log_path(where, "kube-apiserver", None)
     _wait_port(plan.API_ADDRESS, ports["kube-apiserver"], log)
     kubectl.wait(
@@ -188,7 +191,8 @@ def _start_control_plane(where: layout.Layout, ports: argv.Ports) -> None:
         ("kube-controller-manager", argv.kube_controller_manager),
         ("kube-scheduler", argv.kube_scheduler),
     ):
-        control.launch(where, name, None, command_of(program(name), where, ports))
+        command = command_of(program(name), where, ports)
+        control.launch(where, name, None, (*command, *gates))
 
 
 def _wait_port(address: str, port: int, log: Path) -> None:

@@ -57,6 +57,14 @@ KubernetesOption = Annotated[
         envvar="K8S", help="the release line, as versions.toml names them", metavar="LINE"
     ),
 ]
+GatesOption = Annotated[
+    str,
+    typer.Option(
+        envvar="FEATURE_GATES",
+        help="gates of Kubernetes' servers and kubelets: Name=true,Other=false",
+        metavar="GATES",
+    ),
+]
 
 
 def main() -> None:
@@ -81,7 +89,7 @@ def _steps() -> progress.Steps:
 
 
 @app.command()
-def up(
+def up(  # noqa: PLR0913 - the options of a command
     *,
     nodes: Annotated[int, typer.Option(help="how many nodes: node-0, node-1, ...")] = 2,
     machine: Machine = "hgx-h100",
@@ -91,6 +99,7 @@ def up(
         state.Driver, typer.Option(help="the driver: processes, pods by its chart, or none")
     ] = state.Driver.PROCESSES,
     kubernetes: KubernetesOption = None,
+    feature_gates: GatesOption = "",
 ) -> None:
     """Bring the cluster up; the first time it builds Kubernetes (about 8 minutes on 2 cores)."""
     entries = tuple(
@@ -102,6 +111,7 @@ def up(
         nodes=entries,
         controllers=controllers,
         driver=driver,
+        feature_gates=plan.parse_feature_gates(feature_gates),
     )
     where = layout.Layout(CHECKOUT)
     boot.up(where, wanted, _steps())

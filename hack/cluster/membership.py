@@ -76,7 +76,7 @@ def _check(new: NewNode) -> None:
 def _make(where: layout.Layout, entry: state.NodeState, cluster: state.ClusterState) -> None:
     node.prepare(where, entry, cluster.ports)
     node.start_runtime(where, entry, cluster.driver)
-    node.start_kubelet(where, entry)
+    node.start_kubelet(where, entry, cluster.feature_gates)
     node.wait_ready(where, entry.name)
     if cluster.driver is state.Driver.PROCESSES:
         driver.start_node(where, entry, cluster.ports)

@@ -108,13 +108,15 @@ def wait_runtime(where: layout.Layout, node: str) -> None:
     kubectl.wait(f"containerd of {node} answers", lambda: bool(shell.run(ask)), 30, log)
 
 
-def start_kubelet(where: layout.Layout, node: state.NodeState) -> None:
+def start_kubelet(
+    where: layout.Layout, node: state.NodeState, feature_gates: Mapping[str, bool]
+) -> None:
     """Start the kubelet; it registers the node."""
     folders = where.node(node.name)
     # A plugin's pod puts its UID into sockets' names: only the usual path is short enough.
     root = layout.KUBELET if namespaces.exists(folders) else folders.kubelet
     command = argv.kubelet(where.program("kubelet"), folders, node, root)
-    _launch(where, node.name, "kubelet", command)
+    _launch(where, node.name, "kubelet", (*command, *argv.feature_gates(feature_gates)))
 
 
 def wait_ready(where: layout.Layout, node: str) -> None:

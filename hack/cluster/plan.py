@@ -91,6 +91,17 @@ def parse_labels(pairs: Sequence[str]) -> dict[str, str]:
     return labels
 
 
+def parse_feature_gates(text: str) -> dict[str, bool]:
+    """Read `Name=true,Other=false`, as Kubernetes' components take it; "" is none."""
+    gates: dict[str, bool] = {}
+    for pair in text.split(",") if text else ():
+        name, _, value = pair.partition("=")
+        if not name or value not in {"true", "false"}:
+            raise errors.ClusterError(f"--feature-gates {pair!r}: expected Name=true or Name=false")
+        gates[name] = value == "true"
+    return gates
+
+
 def parse_taint(text: str) -> dict[str, str]:
     """Read `key=value:Effect` (`key:Effect` too) into a taint of the API."""
     pair, _, effect = text.rpartition(":")

@@ -53,7 +53,8 @@ class ClusterState(pydantic.BaseModel, frozen=True, extra="forbid"):
 
     `kubernetes` is its release line ("1.37"). `ports` maps a listener (`kube-apiserver`,
     `kubelet.node-0`) to its port. `sysctls` holds the machine's values from before, `absent` the
-    folders that did not exist then: `down` puts both back.
+    folders that did not exist then: `down` puts both back. `feature_gates` of Kubernetes' own
+    components differ from their defaults.
     """
 
     checkout: str
@@ -66,6 +67,7 @@ class ClusterState(pydantic.BaseModel, frozen=True, extra="forbid"):
     ports: Mapping[str, int]
     sysctls: Mapping[str, str]
     absent: tuple[str, ...]
+    feature_gates: Mapping[str, bool] = pydantic.Field(default_factory=dict)
 
     def node(self, name: str) -> NodeState | None:
         """The node of that name."""
@@ -116,9 +118,11 @@ class Wanted(pydantic.BaseModel, frozen=True, extra="forbid"):
     nodes: tuple[NodeState, ...]
     controllers: int
     driver: Driver
+    feature_gates: Mapping[str, bool] = pydantic.Field(default_factory=dict)
 
     def is_met_by(self, cluster: ClusterState) -> bool:
         """Whether a running cluster is this one; nodes added to it later do not matter."""
         asked = (self.kubernetes, self.driver, self.controllers)
         same = asked == (cluster.kubernetes, cluster.driver, cluster.controllers)
+        same = same and self.feature_gates == cluster.feature_gates
         return same and all(node in cluster.nodes for node in self.nodes)

@@ -165,7 +165,7 @@ class World:
                 self.server._keep_own(str(gvr.object_key(entry)), entry)
             elif entry.get("kind") == "PodDisruptionBudget":
                 self.stores.budgets.apply(self._newer(entry))
-            elif "minMember" in entry["spec"]:
+            elif {"minMember", "schedulingPolicy"} & {*entry["spec"]}:
                 self.stores.native_pod_groups.apply(self._newer(entry))
             elif "containers" in entry["spec"]:
                 self.pods[entry["metadata"]["name"]] = entry

@@ -324,7 +324,7 @@ def _may(world: World, pod: pods.Pod, priority: int) -> bool:
 
 def unit(world: World, party: Sequence[holders.DeviceHolder]) -> victims.Victim:
     """The book's unit of these."""
-    return world.book.all_victims(world.view)[victims.victim_key(party[0].pod)]
+    return world.book.all_victims(world.view)[world.book.victim_key(party[0].pod)]
 
 
 def cost(world: World, leaving: Sequence[Sequence[holders.DeviceHolder]]) -> Cost:

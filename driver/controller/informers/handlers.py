@@ -27,6 +27,7 @@ class EventHandlers:
 
     def attach(self, caches: stores.Stores) -> None:
         """Subscribe to every store."""
+        self._by_claim = caches.pods_by_claim
         caches.pods.subscribe(self.on_pod)
         caches.claims.subscribe(self.on_claim)
         caches.nodes.subscribe(self.on_node)

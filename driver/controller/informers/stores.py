@@ -36,6 +36,7 @@ class Stores:
     queues: store.Store[queues.Queue]
     reservations: store.Store[reservations.Reservation]
     budgets: store.Store[disruption_budgets.Budget]
+    pods_by_claim: "PodsByClaim"
 
     def find_pod_group(self, key: ids.Key) -> pod_groups.PodGroup | None:
         """Return the PodGroup of a key: Kubernetes' own, else the coscheduling plugin's."""
@@ -68,6 +69,7 @@ def empty() -> Stores:
         queues=store.Store(),
         reservations=store.Store(),
         budgets=store.Store(),
+        pods_by_claim=PodsByClaim(),
     )
 
 
@@ -90,13 +92,23 @@ def pod_claims(caches: Stores, pod: pods.Pod) -> tuple[claims.Claim, ...]:
 def claim_users(caches: Stores, claim: ids.Key) -> Iterator[pods.Pod]:
     """Yield the live pods that reserved a claim or hold it, each once."""
     held = caches.claims.get(claim)
+    yield from consumer_pods(caches, held) if held is not None else ()
+
+
+def consumer_pods(caches: Stores, claim: claims.Claim) -> Iterator[pods.Pod]:
+    """Yield the live pods of a claim's entries, each once; of a PodGroup, those that name it."""
     users: dict[ids.PodUid, pods.Pod] = {}
-    for entry in held.consumers if held is not None else ():
-        pod = (
-            allocation_hold.consumer_pod(held, entry, caches.pods.get) if held is not None else None
-        )
+    for entry in claim.consumers:
+        pod = allocation_hold.consumer_pod(claim, entry, caches.pods.get)
         if pod is not None:
             users[pod.uid] = pod
+    if allocation_hold.is_reserved_for_group(claim):
+        named = (caches.pods.get(key) for key in caches.pods_by_claim.pods(claim.key))
+        users |= {
+            pod.uid: pod
+            for pod in named
+            if pod is not None and not pod.finished and allocation_hold.is_reserved_by(claim, pod)
+        }
     yield from users.values()
 
 

@@ -289,6 +289,7 @@ def _register(base: _Base) -> None:
 
     feed.register("unit", (caches.pods, set_victim))
     feed.register("stake", (caches.claims, book.set_claim))
+    feed.register("group", (caches.native_pod_groups, book.set_pod_group))
     feed.register("release", (caches.claims, base.context.record_release))
     feed.register("queue", (caches.queues, base.usage.put_queue))
     feed.register("reservation", (caches.reservations, base.reservations.set_reservation))
@@ -357,7 +358,7 @@ def _reconcilers(
 def _build_claims(base: _Base) -> claim_reconciler.ClaimReconciler:
     context, settings = base.context, base.context.settings
     remediation = claim_remediation.ClaimRemediation(
-        context.stores.pods,
+        context.stores,
         base.workloads,
         base.outputs.reporter,
         remediation_rules.RemediationRules(settings.driver, settings.evict_over_share),

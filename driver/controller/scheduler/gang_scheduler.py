@@ -177,11 +177,12 @@ class GangScheduler:
     def _members(self, live: Sequence[pods.Pod]) -> tuple[gang_turn.Member, ...] | None:
         """Return the members with their claims; None while a claim is missing."""
         members = []
+        in_use = frozenset(key for pod in live if pod.node is not None for key in pod.claim_keys)
         for pod in live:
             has = snapshot.pod_claims(pod, self._context.stores.claims.get)
             if has is None:
                 return None
-            members.append(gang_turn.Member(pod, has))
+            members.append(gang_turn.Member(pod, has, in_use))
         return tuple(members)
 
     def _candidate(
@@ -244,7 +245,7 @@ class GangScheduler:
     def _release_members(self, due: gang_turn.Clear | gang_turn.RemoveReservation) -> float:
         for member in due.members:
             if isinstance(due, gang_turn.RemoveReservation):
-                self._writers.unreserve_pod(member.pod, member.reserved_claims)
+                self._writers.unreserve_pod(member.pod, member.removable_claims)
             else:
                 self._writers.release(member.pod, member.held_claims)
         return gang_turn.OBSERVED_AFTER_S

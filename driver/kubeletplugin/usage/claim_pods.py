@@ -1,7 +1,8 @@
 """Pods of claims, read from the API server when a pod has to be identified.
 
 A pod's claims are fixed before its first process starts, so a known answer for a pod and a claim
-stays valid. A failure of the API server answers nothing.
+stays valid. A failure of the API server answers nothing. The pods of a claim that is reserved for a
+PodGroup are never known: no entry of the claim names them.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -19,10 +20,14 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class _ClaimState:
-    """A claim's pods, by UID with their names, and the pods already resolved."""
+    """A claim's pods, by UID with their names, and the pods already resolved.
+
+    `for_group`: the claim is reserved for a PodGroup.
+    """
 
     pods: dict[ids.PodUid, str] = field(default_factory=dict)
     resolved: set[ids.PodUid] = field(default_factory=set)
+    for_group: bool = False
 
 
 class ClaimPods:
@@ -57,13 +62,18 @@ class ClaimPods:
     def _resolve_claim(
         self, ref: ports.ClaimRef, state: _ClaimState, pods: Collection[ids.PodUid]
     ) -> bool:
-        if self._silent:
+        if self._silent or state.for_group:
             return False
         result: staleness.ReadResult
         try:
             result = self._reader.read(ref)
         except errors.RationError as e:
             result = e
+        if isinstance(result, claims.Claim) and any(
+            consumer.is_pod_group for consumer in result.consumers
+        ):
+            state.for_group = True
+            return False
         if isinstance(result, claims.Claim) and result.uid == ref.uid:
             state.pods |= {
                 ids.PodUid(consumer.uid): f"{ref.namespace}/{consumer.name}"

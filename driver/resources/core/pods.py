@@ -118,8 +118,9 @@ class Pod:
     `asked_again` is what the annotation `names.PREPARE_AGAIN` says, "" without one; `movable` says
     whether `names.DEFRAG` is true, `preemptible` whether `names.PREEMPTIBLE` is. `preempts`: not by
     its preemptionPolicy Never. `gang` is the name of its gang or PodGroup, `gang_size` how large it
-    says that is, unread, as are `scheduling_annotations`. `max_runtime_s` is how long it says it
-    runs at most, `started` when it did.
+    says that is, unread, as are `scheduling_annotations`. `pod_group` is the name of the PodGroup
+    of Kubernetes' own that it belongs to (`spec.schedulingGroup`). `max_runtime_s` is how long it
+    says it runs at most, `started` when it did.
     """
 
     namespace: str
@@ -156,6 +157,7 @@ class Pod:
     preemptible: bool = False
     gang: str = ""
     gang_size: str = ""
+    pod_group: str = ""
     max_runtime_s: float | None = None
     started: str = ""
     on_fault: str = ""
@@ -230,6 +232,7 @@ def parse(obj: fields.Raw) -> Pod:
         preempts=spec.get("preemptionPolicy") != "Never",
         preemptible=annotations.get(names.PREEMPTIBLE) == "true",
         gang=_gang(spec, labels),
+        pod_group=_pod_group(spec),
         gang_size=str(annotations.get(names.GANG_SIZE) or labels.get(names.GANG_SIZE, "")),
         max_runtime_s=_most_s(spec, annotations),
         started=fields.text(status, "startTime", "status"),
@@ -264,7 +267,12 @@ def _gang(spec: fields.Raw, labels: Mapping[str, str]) -> str:
     for label in (names.GANG_LABEL, *names.POD_GROUP_LABELS):
         if labels.get(label):
             return labels[label]
-    return fields.text(fields.mapping(spec, "schedulingGroup", "spec"), "podGroupName")
+    return _pod_group(spec)
+
+
+def _pod_group(spec: fields.Raw) -> str:
+    group = fields.mapping(spec, "schedulingGroup", "spec")
+    return fields.text(group, "podGroupName", "spec.schedulingGroup")
 
 
 def _most_s(spec: fields.Raw, annotations: fields.Raw) -> float | None:

@@ -85,6 +85,11 @@ class Consumer:
         return not self.group and self.resource == "pods"
 
     @property
+    def is_pod_group(self) -> bool:
+        """Return whether the entry names a PodGroup of Kubernetes' own (KEP-5729)."""
+        return self.group == names.SCHEDULING_GROUP and self.resource == "podgroups"
+
+    @property
     def is_hold(self) -> bool:
         """Return whether the entry is the driver's hold (D5)."""
         return self.group == names.GROUP and self.resource == names.HOLD_RESOURCE

@@ -17,6 +17,7 @@ TIMEOUT_S = 120.0
 """Time for a gang to be bound, once its devices are written."""
 _MAX_SIZE = 4096
 _ANYWHERE = topology.Topology()
+_NATIVE_GROUPS = "of Kubernetes' own with controller.podGroups"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,8 @@ def read_gang(
 ) -> Gang | None:
     """Return the gang of some live pods; None if its PodGroup requires no gang.
 
+    A PodGroup's topology constraint is a required level, as the annotation's.
+
     Raises:
         BadInput: the pods or the group are no valid gang; the path is in the pods.
     """
@@ -90,7 +93,11 @@ def read_gang(
     if size is None and group is None:
         path = f"metadata.annotations[{names.GANG_SIZE}]"
         expected = "how many pods the gang has, or a PodGroup of its name"
+        if any(member.pod_group for member in members):
+            expected += f" ({_NATIVE_GROUPS})"
         raise errors.BadInput(path, f"gang {key} does not say its size", expected)
+    if group is not None:
+        _check_group(members, group)
     if size is None and group is not None and group.min_members < 1:
         return None
     min_members = size if size is not None else group.min_members if group else 0
@@ -98,10 +105,32 @@ def read_gang(
         path = f"metadata.annotations[{names.GANG_SIZE}]"
         problem = f"{size} is below the {len(members)} pods that gang {key} has"
         raise errors.BadInput(path, problem, f"{len(members)}, or fewer pods")
-    topology_request = _topology(members)
+    topology_request = _topology(members, group.topology_key if group else "")
     return Gang(
         key, tuple(members), min_members, size is not None, topology_request, _timeout_s(members)
     )
+
+
+def _check_group(members: Sequence[pods.Pod], group: pod_groups.PodGroup) -> None:
+    """Refuse what kube-scheduler would leave pending, or what is not supported here."""
+    path = "spec.schedulingGroup.podGroupName"
+    native = [member for member in members if member.pod_group == group.name]
+    if not native:
+        return
+    if group.parent:
+        problem = f"PodGroup {group.name} belongs to CompositePodGroup {group.parent}"
+        expected = "a PodGroup without parentCompositePodGroupName: these are not supported"
+        raise errors.BadInput(path, problem, expected)
+    for member in native:
+        if group.priority is not None and member.priority != group.priority:
+            problem = (
+                f"PodGroup {group.name} has the priority {group.priority}, pod {member.name} "
+                f"{member.priority}"
+            )
+            raise errors.BadInput(path, problem, "one priorityClassName in the group and its pods")
+    if group.topology_key and group.min_members < 1:
+        problem = f"PodGroup {group.name} has a topology constraint, and no gang policy"
+        raise errors.BadInput(path, problem, "schedulingPolicy.gang beside schedulingConstraints")
 
 
 def _declared_size(members: Sequence[pods.Pod]) -> int | None:
@@ -114,7 +143,8 @@ def _declared_size(members: Sequence[pods.Pod]) -> int | None:
     return int(text)
 
 
-def _topology(members: Sequence[pods.Pod]) -> topology.Topology:
+def _topology(members: Sequence[pods.Pod], group_key: str) -> topology.Topology:
+    """Return the levels that the pods name; `group_key` is that of their PodGroup, "" for none."""
     required, preferred = (
         _common_value(
             f"metadata.annotations[{key}]",
@@ -122,6 +152,11 @@ def _topology(members: Sequence[pods.Pod]) -> topology.Topology:
         )
         for key in (names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED)
     )
+    if group_key and required not in {"", group_key}:
+        path = f"metadata.annotations[{names.TOPOLOGY_REQUIRED}]"
+        problem = f"the pods say {required!r}, their PodGroup {group_key!r}"
+        raise errors.BadInput(path, problem, "one value")
+    required = required or group_key
     levels = tuple(member for member in (required, preferred) if member)
     if required and required == preferred:
         levels, preferred = (required,), ""

@@ -11,7 +11,7 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from driver import names
+from driver import ids, names
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.gangs import index
@@ -28,10 +28,11 @@ _RECHECK_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A live pod of a gang with its claims."""
+    """A live pod of a gang with its claims; bound members use the claims `in_use` too."""
 
     pod: pods.Pod
     pod_claims: tuple[claims.Claim, ...]
+    in_use: frozenset[ids.Key] = frozenset()
 
     @property
     def open_claims(self) -> tuple[claims.Claim, ...]:
@@ -45,9 +46,14 @@ class Member:
 
     @property
     def held_claims(self) -> tuple[claims.Claim, ...]:
-        """Claims that we allocated and that are held for the pod until it is bound."""
+        """Claims that we allocated and that are held for the pod until it is bound.
+
+        What a bound member uses is not taken back, whatever becomes of this one.
+        """
         return tuple(
-            claim for claim in self.allocated_claims if allocation_hold.has_hold(claim, self.pod)
+            claim
+            for claim in self.allocated_claims
+            if claim.key not in self.in_use and allocation_hold.has_hold(claim, self.pod)
         )
 
     @property
@@ -55,6 +61,15 @@ class Member:
         """Written claims that the pod has reserved: kube-scheduler has begun to bind it."""
         return tuple(
             claim for claim in self.held_claims if allocation_hold.is_reserved_by(claim, self.pod)
+        )
+
+    @property
+    def removable_claims(self) -> tuple[claims.Claim, ...]:
+        """Reserved claims without a PodGroup's entry, which kube-scheduler alone removes."""
+        return tuple(
+            claim
+            for claim in self.reserved_claims
+            if not allocation_hold.is_reserved_for_group(claim)
         )
 
 
@@ -158,7 +173,8 @@ def _release_failed(written: tuple[Member, ...], age_s: float) -> Action:
     reserved = tuple(member for member in written if member.reserved_claims)
     if not reserved:
         return Clear(written)
-    return RemoveReservation(reserved) if age_s >= LOST_AFTER_S else Recheck(_RECHECK_S)
+    lost = tuple(member for member in reserved if member.removable_claims)
+    return RemoveReservation(lost) if lost and age_s >= LOST_AFTER_S else Recheck(_RECHECK_S)
 
 
 def _pending_reason(gang: index.Gang, members: Sequence[Member], unbound: Iterable[Member]) -> str:
@@ -192,7 +208,14 @@ def _await_binding(
         return Fail(written, why, late_starters)
     if all(_is_ready(member) for member in written):
         return Recheck(gang.timeout_s - age)
-    if all(_is_reached(member, seconds_since) for member in written):
+    reached = sum(
+        member.pod.node is not None
+        or (not member.open_claims and _is_reached(member, seconds_since))
+        for member in members
+    )
+    if all(_is_reached(member, seconds_since) for member in written) and (
+        reached >= gang.min_members
+    ):
         return Ready(written)
     return Recheck(_RECHECK_S)
 
@@ -233,9 +256,10 @@ def _is_reached(member: Member, seconds_since: SecondsSince) -> bool:
     """Return whether kube-scheduler has taken a member as far as its binding.
 
     It nominates the node then (KEP-5278, on by default from 1.35). A scheduler that does not has
-    `SILENT_AFTER_S` to refuse.
+    `SILENT_AFTER_S` to refuse. A claim that members share has the hold of one of them.
     """
-    node = next((snapshot.pinned_node(claim) for claim in member.held_claims), None)
+    waiting = member.held_claims or filter(has_binding_condition, member.allocated_claims)
+    node = next((snapshot.pinned_node(claim) for claim in waiting), None)
     if node is None:
         return True
     silent = (

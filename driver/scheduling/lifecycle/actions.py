@@ -193,6 +193,9 @@ def _release_action(pod: pods.Pod, held: tuple[claims.Claim, ...], node: ids.Nod
     """Clear unreserved claims; a pod that another binding may count on is unreserved first."""
     if any(entry.is_pod and entry.uid != pod.uid for claim in held for entry in claim.consumers):
         return Nothing()  # another pod uses it; its end changes the claim
+    if any(allocation_hold.is_reserved_for_group(claim) for claim in held):
+        # kube-scheduler removes a PodGroup's entry itself, once it cannot place any of its pods.
+        return Nothing()
     reserved = tuple(claim for claim in held if allocation_hold.is_reserved_by(claim, pod))
     if reserved:
         return RemoveReservation(reserved)

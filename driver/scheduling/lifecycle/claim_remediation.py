@@ -6,12 +6,13 @@ an exceeded share: the pod is evicted if its owner would replace it, and stays o
 """
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from driver import ids, names, reasons
+from driver import names, reasons
 from driver.resources.core import pods
 from driver.resources.dra import claims, device_status
+from driver.scheduling.snapshot import allocation_hold
 
 GRACE_S = 60.0
 """Time for which a share may be exceeded before the eviction."""
@@ -49,7 +50,7 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class ReportKept:
-    """Report a pod to be evicted without a controller that would replace it.
+    """Report a pod to be evicted that stays: no controller would replace it, or to no avail.
 
     `since` identifies the report.
     """
@@ -71,11 +72,11 @@ Action = RetryPrepare | Evict | ReportKept | Recheck
 
 def actions_for(
     claim: claims.Claim,
-    pods_by_key: Mapping[ids.Key, pods.Pod],
+    users: Iterable[pods.Pod],
     now: dt.datetime,
     rules: RemediationRules,
 ) -> tuple[Action, ...]:
-    """Return the actions for each pod that has reserved the claim and is on its node."""
+    """Return the actions for each pod of a claim that has reserved it and is on its node."""
     device_statuses = [
         device_status
         for device_status in claim.device_statuses
@@ -83,7 +84,11 @@ def actions_for(
     ]
     if claim.allocation is None or not device_statuses:
         return ()
-    on_node = [pod for pod in _users(claim, pods_by_key) if pod.node and not _is_leaving(pod)]
+    on_node = [
+        pod
+        for pod in users
+        if pod.node and not _is_leaving(pod) and allocation_hold.is_reserved_by(claim, pod)
+    ]
     waiting = [pod for pod in on_node if pod.phase == "Pending"]
     acts: list[Action] = []
     if (permanent := _permanent_refusal(device_statuses)) is not None:
@@ -95,17 +100,6 @@ def actions_for(
     ):
         acts += _over_share(claim, exceeded, on_node, _age_s(exceeded, now), rules.grace_s)
     return tuple(acts)
-
-
-def _users(claim: claims.Claim, pods_by_key: Mapping[ids.Key, pods.Pod]) -> Iterable[pods.Pod]:
-    for consumer in claim.consumers:
-        pod = (
-            pods_by_key.get(ids.Key(f"{claim.namespace}/{consumer.name}"))
-            if consumer.is_pod
-            else None
-        )
-        if pod is not None and pod.uid == consumer.uid:
-            yield pod
 
 
 def _is_leaving(pod: pods.Pod) -> bool:
@@ -148,9 +142,12 @@ def _find_condition(
 
 def _evictions(
     claim: claims.Claim, why: device_status.Condition, victims: Iterable[pods.Pod]
-) -> Iterable[Evict]:
+) -> Iterable[Evict | ReportKept]:
     for pod in victims:
-        if (
+        if allocation_hold.is_reserved_for_group(claim):
+            shared = f"new pods of PodGroup {pod.pod_group} would get the same claim"
+            yield ReportKept(pod, why.since, f"{_message(claim, why)}; {shared}")
+        elif (
             pod.owner is not None
             and pod.owner.kind not in _SAME_NODE_OWNERS | _NO_REPLACEMENT_OWNERS
         ):

@@ -86,7 +86,7 @@ def should_replace(victim: victims.Victim) -> bool:
     annotations = {holder.pod.on_fault for holder in victim.pods}
     if KEEP in annotations:
         return False
-    return REPLACE in annotations or any(holder.pod.gang for holder in victim.pods)
+    return REPLACE in annotations or victim.is_gang
 
 
 def irreplaceable_reason(victim: victims.Victim) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from driver import ids
+from driver.resources import pod_groups
 from driver.resources.core import nodes, pods
 from driver.resources.dra import claims, pools
 from driver.scheduling.explain import holders
@@ -50,6 +51,11 @@ class Victim:
         return self.key[1]
 
     @property
+    def is_gang(self) -> bool:
+        """Return whether its pods are evicted together."""
+        return self.key[0] == _GANG
+
+    @property
     def description(self) -> str:
         """`pod team/a`, `gang team/g (4 pods)`."""
         kind, name = self.key
@@ -67,11 +73,6 @@ class Victim:
             if gpu_use.since is not None and gpu_use.since < now:
                 lost += gpu_use.thousandths * int(now - gpu_use.since)
         return lost
-
-
-def victim_key(pod: pods.Pod) -> VictimKey:
-    """Return the key of the victim that a pod belongs to."""
-    return (_GANG, f"{pod.namespace}/{pod.gang}") if pod.gang else (_POD, pod.key)
 
 
 def parse_time(text: str) -> float | None:
@@ -94,6 +95,7 @@ class VictimIndex:
 
     def __init__(self) -> None:
         self._pods: dict[ids.Key, pods.Pod] = {}
+        self._loose_groups: set[ids.Key] = set()
         self._claims: dict[ids.Key, claims.Claim] = {}
         self._users: dict[ids.Key, set[ids.Key]] = {}
         self._members: dict[VictimKey, set[ids.Key]] = {}
@@ -105,20 +107,46 @@ class VictimIndex:
         self._pools: dict[snapshot.PoolKey, pools.Pool | None] = {}
         self._generation = -1
 
+    def victim_key(self, pod: pods.Pod) -> VictimKey:
+        """Return the key of the victim that a pod belongs to.
+
+        A pod of a PodGroup that lets its pods go alone is one by itself.
+        """
+        if not pod.gang:
+            return _POD, pod.key
+        gang = ids.Key(f"{pod.namespace}/{pod.gang}")
+        is_loose = pod.gang == pod.pod_group and gang in self._loose_groups
+        return (_POD, pod.key) if is_loose else (_GANG, gang)
+
+    def set_pod_group(self, key: ids.Key, group: pod_groups.PodGroup | None) -> None:
+        """Set or delete a PodGroup of Kubernetes' own."""
+        is_loose = group is not None and group.lets_pods_go_alone
+        if is_loose == (key in self._loose_groups):
+            return
+        of_group = [pod for pod in self._pods.values() if f"{pod.namespace}/{pod.pod_group}" == key]
+        for pod in of_group:
+            self.set_pod(pod.key, None)
+        if is_loose:
+            self._loose_groups.add(key)
+        else:
+            self._loose_groups.discard(key)
+        for pod in of_group:
+            self.set_pod(pod.key, pod)
+
     def set_pod(self, key: ids.Key, pod: pods.Pod | None) -> None:
         """Set or delete a pod."""
         previous = self._pods.pop(key, None)
         for version in (previous, pod):
             self._mark_stale(version.claim_keys if version else ())
         if previous is not None:
-            self._stale.add(victim_key(previous))
-            _drop(self._members, victim_key(previous), key)
+            self._stale.add(self.victim_key(previous))
+            _drop(self._members, self.victim_key(previous), key)
             for claim_key in previous.claim_keys:
                 _drop(self._users, claim_key, key)
         if pod is not None:
             self._pods[key] = pod
-            self._stale.add(victim_key(pod))
-            self._members.setdefault(victim_key(pod), set()).add(key)
+            self._stale.add(self.victim_key(pod))
+            self._members.setdefault(self.victim_key(pod), set()).add(key)
             for claim_key in pod.claim_keys:
                 self._users.setdefault(claim_key, set()).add(key)
 
@@ -163,15 +191,15 @@ class VictimIndex:
                     self._stale |= self._by_pool.get(key, set())
         if self._stale:
             read = holders.HolderIndex(view, self._claims.get, self._pods.get)
-            for victim_key in self._stale:
-                self._set_victim(view, victim_key, self._build_victim(view, read, victim_key))
+            for stale_key in self._stale:
+                self._set_victim(view, stale_key, self._build_victim(view, read, stale_key))
             self._stale.clear()
 
     def _mark_stale(self, keys: Iterable[ids.Key]) -> None:
         """Mark the victims with these claims as stale."""
         for key in keys:
             users = (self._pods.get(user_key) for user_key in self._users.get(key, ()))
-            self._stale.update(victim_key(user_key) for user_key in users if user_key is not None)
+            self._stale.update(self.victim_key(user) for user in users if user is not None)
 
     def _build_victim(
         self, view: snapshot.Snapshot, read: holders.HolderIndex, key: VictimKey

@@ -20,6 +20,7 @@ from driver.scheduling.lifecycle import backfill_plan
 from driver.scheduling.provisioning import shape_status
 from driver.scheduling.queues import tree
 from driver.scheduling.reports.documents import slots
+from driver.scheduling.snapshot import allocation_hold
 
 T = TypeVar("T")
 
@@ -190,9 +191,10 @@ class ClusterModel:
 
     def claim_users(self, claim: resource_claims.Claim) -> tuple[pods.Pod, ...]:
         """Return the pods that have reserved a claim; without any, the pods that name it."""
-        reserved = {consumer.uid for consumer in claim.consumers if consumer.is_pod}
         named = self.pods_by_claim.get(claim.key, ())
-        return tuple(pod for pod in named if pod.uid in reserved) if reserved else named
+        if not allocation_hold.is_reserved(claim):
+            return named
+        return tuple(pod for pod in named if allocation_hold.is_reserved_by(claim, pod))
 
     def pod_claims(self, pod: pods.Pod) -> tuple[resource_claims.Claim, ...]:
         """Return the existing claims that a pod names."""

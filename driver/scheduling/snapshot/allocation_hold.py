@@ -2,7 +2,8 @@
 
 While it is there, kube-scheduler clears nothing (it does so only for an empty list or exactly
 this pod) and kube-controller-manager keeps the entry it does not know. The pod's own entry is
-written by kube-scheduler's PreBind: with that write both agree on the node (ADR 18).
+written by kube-scheduler's PreBind: with that write both agree on the node (ADR 18). For a claim
+that a PodGroup shares, that is the PodGroup's entry: of all its pods the first binding writes it.
 """
 
 import functools
@@ -47,13 +48,25 @@ def reserved_for_entries(pod: pods.Pod) -> tuple[claims.Consumer, ...]:
 
 
 def is_reserved(claim: claims.Claim) -> bool:
-    """Return whether a pod has reserved the claim: it is being bound, or runs."""
-    return any(entry.is_pod for entry in claim.consumers)
+    """Return whether a pod or a PodGroup has reserved the claim: it is being bound, or runs."""
+    return any(entry.is_pod or entry.is_pod_group for entry in claim.consumers)
+
+
+def is_reserved_for_group(claim: claims.Claim) -> bool:
+    """Return whether a PodGroup has reserved the claim, for all its pods that name it."""
+    return any(entry.is_pod_group for entry in claim.consumers)
 
 
 def is_reserved_by(claim: claims.Claim, pod: pods.Pod) -> bool:
-    """Return whether this very pod has reserved the claim."""
-    return any(entry.is_pod and entry.uid == pod.uid for entry in claim.consumers)
+    """Return whether the claim is reserved for this very pod, or for its PodGroup."""
+    return any(_is_entry_for(entry, pod) for entry in claim.consumers)
+
+
+def _is_entry_for(entry: claims.Consumer, pod: pods.Pod) -> bool:
+    """Compare as the kubelet does: a pod knows the name of its PodGroup and not the UID."""
+    if entry.is_pod_group:
+        return bool(pod.pod_group) and entry.name == pod.pod_group
+    return entry.is_pod and entry.uid == pod.uid
 
 
 def consumer_pod(

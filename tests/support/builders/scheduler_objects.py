@@ -57,3 +57,14 @@ def a_reservation(name: str = "kept", count: int = 1, **spec: Any) -> dict[str, 
         "metadata": objects.meta(name, creationTimestamp="2026-11-21T09:00:00Z"),
         "spec": {"for": {"pod": "mine"}, "count": count, "devices": request, **spec},
     }
+
+
+def a_pod_group(min_count: int = 0, **spec: Any) -> dict[str, Any]:
+    """The PodGroup `train` of Kubernetes' own; without a count each of its pods runs by itself."""
+    policy = {"gang": {"minCount": min_count}} if min_count else {"basic": {}}
+    return {"metadata": objects.meta("train"), "spec": {"schedulingPolicy": policy, **spec}}
+
+
+def a_pod_of_group(name: str, *claims: str, **spec: Any) -> dict[str, Any]:
+    """A pod of that PodGroup."""
+    return objects.a_pod(name, *claims, schedulingGroup={"podGroupName": "train"}, **spec)

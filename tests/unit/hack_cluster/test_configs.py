@@ -94,6 +94,11 @@ def test_the_node_of_a_proxy_is_read_back_from_its_command() -> None:
     assert argv.proxy_node(argv.kube_proxy(Path("/p"), WHERE, "node-1")) == "node-1"
 
 
+def test_feature_gates_become_one_flag_and_none_without_any() -> None:
+    assert argv.feature_gates({"B": False, "A": True}) == ("--feature-gates=A=true,B=false",)
+    assert argv.feature_gates({}) == ()
+
+
 def test_the_longest_socket_of_a_node_fits_into_107_bytes() -> None:
     folders = WHERE.node("n" * plan.LONGEST_NODE_NAME)
     socket = folders.kubelet / "plugins_registry" / "gpu.ration.dev-reg.sock"

@@ -60,6 +60,14 @@ def test_a_broken_taint_is_refused_with_what_was_expected(text: str) -> None:
         plan.parse_taint(text)
 
 
+def test_feature_gates_are_read_and_a_broken_one_is_refused() -> None:
+    assert plan.parse_feature_gates("A=true,B=false") == {"A": True, "B": False}
+    assert plan.parse_feature_gates("") == {}
+    for text in ("A", "A=yes", "=true", "A=true,"):
+        with pytest.raises(errors.ClusterError, match="expected Name=true or Name=false"):
+            plan.parse_feature_gates(text)
+
+
 def test_labels_are_read_and_a_broken_one_is_refused() -> None:
     assert plan.parse_labels(["a=b", "c="]) == {"a": "b", "c": ""}
     with pytest.raises(errors.ClusterError, match="expected key=value"):

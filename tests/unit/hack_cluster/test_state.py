@@ -63,6 +63,21 @@ def test_a_cluster_of_another_kubernetes_is_another_cluster() -> None:
     assert not expected.is_met_by(a_cluster(a_node(0)))
 
 
+def test_a_cluster_with_other_feature_gates_is_another_cluster() -> None:
+    expected = state.Wanted(
+        kubernetes="1.37",
+        nodes=(a_node(0),),
+        controllers=2,
+        driver=state.Driver.PROCESSES,
+        feature_gates={"GenericWorkload": True},
+    )
+    running = a_cluster(a_node(0))
+    assert not expected.is_met_by(running)
+    assert expected.is_met_by(
+        running.model_copy(update={"feature_gates": {"GenericWorkload": True}})
+    )
+
+
 def test_a_state_survives_its_file() -> None:
     cluster = a_cluster(a_node(0))
     assert state.ClusterState.model_validate_json(cluster.model_dump_json()) == cluster

@@ -147,3 +147,14 @@ def test_a_forced_uninstall_names_pods_that_stay_terminating() -> None:
     assert (
         uninstall_report.forced_message((), RELEASE) == "Uninstalling by force; no claim is in use."
     )
+
+
+def test_the_bound_pods_of_a_pod_group_use_the_claim_that_it_has_reserved() -> None:
+    group = claims.Consumer(names.SCHEDULING_GROUP, "podgroups", "train", "group-uid")
+    grouped = [
+        a_pod(name, schedulingGroup={"podGroupName": "train"}, **spec)
+        for name, spec in (("runs", {"nodeName": "node-a"}), ("waits", {}))
+    ]
+    listed = there(*grouped, BOUND)
+    uses = uninstall_report.claims_in_use([a_claim(group)], listed, names.DRIVER)
+    assert [use.pod.name for use in uses] == ["runs"]

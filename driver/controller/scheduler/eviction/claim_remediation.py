@@ -7,8 +7,7 @@ from typing import assert_never
 
 from driver import clock, ids, reasons
 from driver.controller.commit import reporter, workload_writer
-from driver.kube import store
-from driver.resources.core import pods
+from driver.controller.informers import stores
 from driver.resources.dra import claims
 from driver.scheduling.lifecycle import claim_remediation, eviction_backoff
 
@@ -18,13 +17,13 @@ class ClaimRemediation:
 
     def __init__(
         self,
-        pod_store: store.Store[pods.Pod],
+        caches: stores.Stores,
         hands: workload_writer.WorkloadWriter,
         reports: reporter.Reporter,
         rules: claim_remediation.RemediationRules,
         time: clock.Clock,
     ) -> None:
-        self._pods = pod_store
+        self._caches = caches
         self._writers = hands
         self._reporter = reports
         self._rules = rules
@@ -38,7 +37,10 @@ class ClaimRemediation:
             self.forget(claim.key)
             return None
         acts = claim_remediation.actions_for(
-            claim, self._pods.snapshot(), self._clock.now(), self._rules
+            claim,
+            stores.consumer_pods(self._caches, claim),
+            self._clock.now(),
+            self._rules,
         )
         waits = [self._act(claim, act) for act in acts]
         return min((wait for wait in waits if wait is not None), default=None)

@@ -1,6 +1,6 @@
 """Moves workloads off failed GPUs: reserves a place, then evicts all pods (D7)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import structlog
@@ -24,6 +24,7 @@ from driver.scheduling.gangs import topology
 from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.preemption import faulty, victims
 from driver.scheduling.reservations import device_plan
+from driver.scheduling.snapshot import allocation_hold
 
 _log = structlog.get_logger(__name__)
 _RETRY_S = 60.0
@@ -62,13 +63,29 @@ class FaultRemediation:
         faults_by_victim: dict[victims.VictimKey, faulty.Fault] = {}
         for fault in faulty.faulty_devices(view, ids.NodeName(item.key)):
             for holder in view.holders(fault.device):
-                for pod in self._users(holder.claim):
-                    faults_by_victim.setdefault(victims.victim_key(pod), fault)
+                users = self._users(holder.claim)
+                if self._is_shared_by_group(holder.claim):
+                    self._report_shared(users, holder.claim, fault)
+                    continue
+                for pod in users:
+                    faults_by_victim.setdefault(self._victims.victim_key(pod), fault)
         for key, fault in faults_by_victim.items():
             unit = self._victims.all_victims(view).get(key)
             if unit is not None and faulty.should_replace(unit):
                 self._replace(unit, fault)
         return _RETRY_S if faults_by_victim else None
+
+    def _is_shared_by_group(self, key: ids.Key) -> bool:
+        claim = self._context.stores.claims.get(key)
+        return claim is not None and allocation_hold.is_reserved_for_group(claim)
+
+    def _report_shared(
+        self, users: Iterable[pods.Pod], claim: ids.Key, fault: faulty.Fault
+    ) -> None:
+        """Report that evictions would not help: new pods of the PodGroup get the same devices."""
+        for pod in users:
+            why = f"{claim} is reserved for PodGroup {pod.pod_group} until that is deleted"
+            self._reporter.pending(pod, (), fault.kept_reason, f"{fault.message}; it stays: {why}")
 
     def _users(self, claim: ids.Key) -> Sequence[pods.Pod]:
         """Return the running pods of a claim."""

@@ -41,7 +41,7 @@ class IdleReclaim:
             return None
         waits = [
             self._reconcile_victim(key)
-            for key in sorted({victims.victim_key(p) for p in self._users(claim)})
+            for key in sorted({self._victims.victim_key(p) for p in self._users(claim)})
         ]
         return min((status for status in waits if status is not None), default=None)
 

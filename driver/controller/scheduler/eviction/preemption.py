@@ -82,7 +82,7 @@ class QueueStates:
 
     def _idle_s(self, pod: pods.Pod) -> float:
         """Return how long the pod's GPUs were idle, 0 if unknown."""
-        unit = self._victims.all_victims(self._context.view).get(preemption_victims.victim_key(pod))
+        unit = self._victims.all_victims(self._context.view).get(self._victims.victim_key(pod))
         since = idle.idle_since(unit, self._context.stores.claims.get) if unit is not None else None
         return (self._context.clock.now() - since).total_seconds() if since is not None else 0.0
 
@@ -200,7 +200,7 @@ class Preemption:
             preempts=True,
             is_within_fair_share=self._engine.is_within_fair_share(leaf, requested),
             own_victims=frozenset(
-                preemption_victims.victim_key(work.pod) for work in workload.workloads
+                self._victims.victim_key(work.pod) for work in workload.workloads
             ),
         )
         guards = disruption_budgets.BudgetIndex(self._context.stores.budgets.snapshot().values())

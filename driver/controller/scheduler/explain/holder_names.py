@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from driver import ids
+from driver.controller.informers import stores
 from driver.controller.scheduler import state
 from driver.controller.scheduler.explain import in_flight
 from driver.resources.dra import claims
@@ -10,7 +11,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import device_holders
 from driver.scheduling.lifecycle import backfill_plan
 from driver.scheduling.reservations import term
-from driver.scheduling.snapshot import allocation_hold, snapshot
+from driver.scheduling.snapshot import snapshot
 
 _MOST_PODS = 2
 
@@ -68,7 +69,5 @@ class HolderNames:
         return f"taken by pod{'s' if len(users) > 1 else ''} {shown}{more} (claim {claim.name})"
 
     def _users(self, claim: claims.Claim) -> Iterator[ids.Key]:
-        for entry in claim.consumers:
-            pod = allocation_hold.consumer_pod(claim, entry, self._context.stores.pods.get)
-            if pod is not None:
-                yield pod.key
+        for pod in stores.consumer_pods(self._context.stores, claim):
+            yield pod.key

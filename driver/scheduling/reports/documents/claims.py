@@ -8,6 +8,7 @@ from driver.resources.dra import claims
 from driver.resources.dra import requests as dra_requests
 from driver.scheduling.reports import model, read_model
 from driver.scheduling.reports.documents import gpus
+from driver.scheduling.snapshot import allocation_hold
 
 _State = Literal["pending", "allocated", "reserved", "deleting"]
 _CONDITIONS = (names.CONDITION_STALLED, names.CONDITION_READY, names.CONDITION_WITHIN_SHARE)
@@ -53,7 +54,7 @@ def _state(resource_claim: claims.Claim) -> _State:
         return "deleting"
     if resource_claim.allocation is None:
         return "pending"
-    return "reserved" if any(entry.is_pod for entry in resource_claim.consumers) else "allocated"
+    return "reserved" if allocation_hold.is_reserved(resource_claim) else "allocated"
 
 
 def _devices(

@@ -6,7 +6,7 @@ from typing import Any
 import prometheus_client
 import pytest
 
-from driver import errors, ids
+from driver import errors, ids, names
 from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics, ports
 from driver.kubeletplugin.usage import usage_watch
@@ -293,6 +293,18 @@ def test_an_api_server_that_is_away_raises_no_false_alarm(world: World) -> None:
     assert world.look(3) == []
     world.process(1, 41)
     assert world.look(2) != []
+
+
+def test_a_gpu_with_a_claim_of_a_pod_group_is_not_judged(world: World) -> None:
+    shared = world.claim(1)
+    group = claims.Consumer(names.SCHEDULING_GROUP, "podgroups", "train", "group-uid")
+    world.node.reader.claims[shared.key] = dataclasses.replace(shared, consumers=(group,))
+    world.claim(2, POD)
+    world.process(1, 39)
+    previous = world.node.reader.reads
+    assert world.look(3) == []
+    assert world.said.words == []
+    assert world.node.reader.reads == previous + 2
 
 
 def test_known_claims_are_watched_without_the_api_server(world: World) -> None:

@@ -18,8 +18,13 @@ def members(*raw: dict[str, Any]) -> tuple[pods.Pod, ...]:
     return tuple(pods.parse(entry) for entry in raw)
 
 
-def group(least: int) -> pod_groups.PodGroup:
-    return pod_groups.PodGroup("default", "train", least)
+def group(least: int, **more: Any) -> pod_groups.PodGroup:
+    return pod_groups.PodGroup("default", "train", least, **more)
+
+
+def grouped(name: str, **spec: Any) -> pods.Pod:
+    """A pod of a PodGroup of Kubernetes' own."""
+    return objects.pod(name, schedulingGroup={"podGroupName": "train"}, **spec)
 
 
 def test_pods_are_in_the_gang_whose_label_they_have() -> None:
@@ -112,3 +117,39 @@ def test_levels_of_topology_are_those_the_pods_name() -> None:
         "zone",
         "rack",
     )
+
+
+@pytest.mark.parametrize("least", [0, 2])
+def test_a_pod_of_another_priority_than_its_pod_group_is_refused(least: int) -> None:
+    pods_of_group = (grouped("a", priority=5), grouped("b"))
+    words = "PodGroup train has the priority 5, pod b 0; expected one priorityClassName"
+    with pytest.raises(errors.BadInput, match=words):
+        gang_index.read_gang(KEY, pods_of_group, group(least, priority=5))
+    result = gang_index.read_gang(KEY, pods_of_group[:1], group(1, priority=5))
+    assert result is not None
+    assert result.priority == 5
+
+
+def test_a_pod_group_of_a_composite_pod_group_is_refused() -> None:
+    with pytest.raises(errors.BadInput, match="belongs to CompositePodGroup tree"):
+        gang_index.read_gang(KEY, (grouped("a"),), group(1, parent="tree"))
+
+
+def test_the_topology_constraint_of_a_pod_group_is_a_required_level() -> None:
+    result = gang_index.read_gang(KEY, (grouped("a"),), group(1, topology_key="rack"))
+    assert result is not None
+    assert (result.topology_request.levels, result.topology_request.required) == (("rack",), "rack")
+    annotated = objects.a_pod("a", schedulingGroup={"podGroupName": "train"})
+    annotated["metadata"]["annotations"] = {names.TOPOLOGY_REQUIRED: "zone"}
+    with pytest.raises(errors.BadInput, match="the pods say 'zone', their PodGroup 'rack'"):
+        gang_index.read_gang(KEY, members(annotated), group(1, topology_key="rack"))
+
+
+def test_a_topology_constraint_without_a_gang_policy_is_refused() -> None:
+    with pytest.raises(errors.BadInput, match="has a topology constraint, and no gang policy"):
+        gang_index.read_gang(KEY, (grouped("a"),), group(0, topology_key="rack"))
+
+
+def test_a_pod_group_that_is_not_read_names_the_setting_that_reads_it() -> None:
+    with pytest.raises(errors.BadInput, match=r"controller\.podGroups"):
+        gang_index.read_gang(KEY, (grouped("a"),), None)

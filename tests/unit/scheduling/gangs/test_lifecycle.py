@@ -121,3 +121,54 @@ def test_members_with_written_claims_start_before_the_rest_when_fewer_suffice() 
         exact=False,
     )
     assert isinstance(result, gang_lifecycle.Ready)
+
+
+GROUP = claims.Consumer(names.SCHEDULING_GROUP, "podgroups", "train", "group-uid")
+
+
+def sharing(
+    *pods_of_gang: pods.Pod, message: str = "", age_s: float = 5.0, reserved: bool = False
+) -> tuple[gang_lifecycle.Member, ...]:
+    """Members of one claim, which carries the hold of the first."""
+    (claim,) = written("a", age_s, message).pod_claims
+    entries = (GROUP,) if reserved else ()
+    claim = replace(claim, consumers=(allocation_hold.pod_hold(pods_of_gang[0]), *entries))
+    bound = any(pod.node is not None for pod in pods_of_gang)
+    in_use = frozenset({claim.key}) if bound else frozenset[ids.Key]()
+    return tuple(gang_lifecycle.Member(pod, (claim,), in_use) for pod in pods_of_gang)
+
+
+def test_members_of_a_shared_claim_are_bound_once_all_of_them_are_reached() -> None:
+    node = ids.NodeName("node-a")
+    first, second = a_pod("a", nominated=node), a_pod("b")
+    assert due(*sharing(first, second)) == gang_lifecycle.Recheck(1.0)
+    result = due(*sharing(first, replace(second, nominated=node)))
+    assert isinstance(result, gang_lifecycle.Ready)
+    assert [member.pod.name for member in result.members] == ["a"]
+
+
+def test_a_spare_member_of_a_shared_claim_is_not_waited_for() -> None:
+    node = ids.NodeName("node-a")
+    members = sharing(a_pod("a", nominated=node), a_pod("b", nominated=node), a_pod("c"))
+    assert isinstance(due(*members, exact=False), gang_lifecycle.Ready)
+
+
+def test_a_claim_that_a_bound_member_uses_is_not_taken_back() -> None:
+    late = sharing(a_pod("a"), a_pod("b", node=ids.NodeName("node-a")), age_s=500.0)
+    assert due(*late) == gang_lifecycle.Nothing()
+
+
+def test_the_entry_of_a_pod_group_is_left_to_the_scheduler() -> None:
+    members = [a_pod(name, pod_group="train") for name in ("a", "b")]
+    failed = sharing(*members, message=names.GANG_FAILED, reserved=True)
+    later = NOW + dt.timedelta(seconds=100)
+    gang = gang_index.Gang(KEY, tuple(members), 2)
+
+    def action(*shared: gang_lifecycle.Member) -> gang_lifecycle.Action:
+        return gang_lifecycle.next_action(
+            gang, shared, lambda since: (later - since).total_seconds()
+        )
+
+    assert action(*failed) == gang_lifecycle.Recheck(1.0)
+    unreserved = sharing(*members, message=names.GANG_FAILED)
+    assert isinstance(action(*unreserved), gang_lifecycle.Clear)

@@ -298,3 +298,33 @@ def test_only_allocations_of_devices_the_controller_allocates_count_as_unused() 
 def test_a_claim_of_an_extended_resource_is_kube_schedulers_to_release() -> None:
     claim = objects.extended_resource_claim(status=objects.allocated("node-a", "gpu-0"))
     assert not actions.is_unused(claim, snapshots.fleet({"node-a": 8}))
+
+
+GROUP = claims.Consumer(names.SCHEDULING_GROUP, "podgroups", "train", "group-uid")
+
+
+def grouped(**spec: Any) -> pods.Pod:
+    return objects.pod(schedulingGroup={"podGroupName": "train"}, **spec)
+
+
+def test_a_hold_is_dropped_once_its_pod_runs_and_its_group_has_reserved() -> None:
+    pod = grouped(nodeName="node-a")
+    claim = reserved_by("claim", allocation_hold.pod_hold(pod), GROUP)
+    assert claim_due(claim, pod) == actions.DropHolds((allocation_hold.pod_hold(pod),))
+    stranger = objects.pod(nodeName="node-a")
+    assert claim_due(claim, stranger) == actions.Nothing()
+
+
+def test_a_claim_that_a_pod_group_has_reserved_is_never_unused() -> None:
+    assert claim_due(reserved_by("claim", GROUP)) == actions.Nothing()
+    pod = grouped()
+    gone = reserved_by("claim", allocation_hold.pod_hold(pod), GROUP)
+    assert claim_due(gone) == actions.DropHolds((allocation_hold.pod_hold(pod),))
+
+
+def test_a_claim_of_a_pod_group_is_cleared_after_the_scheduler_unreserved_it() -> None:
+    pod = grouped(status=objects.refused("Insufficient cpu"))
+    placed = actions.WrittenPod(NODE, 0, "", refused_at=0)
+    reserved = reserved_by("claim", allocation_hold.pod_hold(pod), GROUP)
+    assert due(pod, placed, 1000, reserved) == actions.Nothing()
+    assert isinstance(due(pod, placed, 1000, held_by(pod)), actions.ReleaseAllocation)

@@ -1,9 +1,10 @@
 import datetime as dt
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from driver import ids, names
+from driver import names
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.lifecycle import claim_remediation
@@ -47,7 +48,7 @@ def a_pod(
 def due(
     claim: claims.Claim, pod: pods.Pod, rules: claim_remediation.RemediationRules = RULES
 ) -> tuple[claim_remediation.Action, ...]:
-    return claim_remediation.actions_for(claim, {ids.Key("default/pod"): pod}, NOW, rules)
+    return claim_remediation.actions_for(claim, [pod], NOW, rules)
 
 
 def test_the_kubelet_is_asked_again_once_a_refusal_is_cleared() -> None:
@@ -151,3 +152,20 @@ def test_a_bare_pod_that_exceeds_its_share_stays_and_is_told(owner: str) -> None
 def test_a_time_that_makes_no_sense_is_given_the_whole_grace(since: str) -> None:
     (act,) = due(a_claim(OVER, since=since), a_pod(phase="Running"), STRICT)
     assert act == claim_remediation.Recheck(claim_remediation.GRACE_S)
+
+
+def test_pods_of_a_group_that_shares_a_refused_claim_are_kept_and_told_why() -> None:
+    entry = claims.Consumer(names.SCHEDULING_GROUP, "podgroups", "train", "group-uid")
+    claim = replace(a_claim(*NEVER), consumers=(entry,))
+    pod = replace(a_pod(), pod_group="train")
+    (act,) = due(claim, pod)
+    assert isinstance(act, claim_remediation.ReportKept)
+    assert "new pods of PodGroup train would get the same claim" in act.message
+    assert due(claim, replace(pod, pod_group="other")) == ()
+
+
+def test_the_kubelet_is_asked_again_for_a_pod_of_a_group() -> None:
+    entry = claims.Consumer(names.SCHEDULING_GROUP, "podgroups", "train", "group-uid")
+    pod = replace(a_pod(), pod_group="train")
+    claim = replace(a_claim(CLEARED), consumers=(entry,))
+    assert due(claim, pod) == (claim_remediation.RetryPrepare(pod, SINCE),)

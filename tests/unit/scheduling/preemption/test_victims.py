@@ -1,6 +1,9 @@
 from dataclasses import replace
 
-from driver import ids
+from driver import ids, names
+from driver.resources import pod_groups
+from driver.resources.dra import claims
+from driver.scheduling.explain import holders
 from driver.scheduling.preemption import victims
 from tests.support.builders import objects
 from tests.support.scenarios import preemptions
@@ -131,4 +134,31 @@ def test_names_are_told_with_how_many_go() -> None:
     scene.work("p", "node-a", "gpu-0", gang="g")
     scene.work("q", "node-a", "gpu-1", gang="g")
     assert scene.judged("g").victim.description == "gang default/g (2 pods)"
-    assert victims.victim_key(objects.pod("x")) == ("pod", "default/x")
+    assert victims.VictimIndex().victim_key(objects.pod("x")) == ("pod", "default/x")
+
+
+def test_pods_of_a_group_without_a_min_count_are_units_until_it_says_otherwise() -> None:
+    scene = preemptions.of_sizes(a=2)
+    for name, gpu in (("p", "gpu-0"), ("q", "gpu-1")):
+        scene.put(replace(scene.work(name, "node-a", gpu, gang="g"), pod_group="g"))
+    book, basic = scene.book, pod_groups.PodGroup("default", "g", 0)
+    together = replace(basic, disrupted_together=True)
+    for group, units in (
+        (None, [("gang", "default/g")]),
+        (basic, [("pod", "default/p"), ("pod", "default/q")]),
+        (together, [("gang", "default/g")]),
+        (basic, [("pod", "default/p"), ("pod", "default/q")]),
+        (None, [("gang", "default/g")]),
+    ):
+        book.set_pod_group(basic.key, group)
+        assert sorted(book.all_victims(scene.view)) == units
+
+
+def test_a_claim_that_a_pod_group_shares_is_freed_by_no_eviction() -> None:
+    scene = preemptions.of_sizes(a=1)
+    scene.work("p", "node-a", "gpu-0")
+    entry = claims.Consumer(names.SCHEDULING_GROUP, "podgroups", "g", "group-uid")
+    for key, claim in [*scene.held.items()]:
+        scene.held[key] = replace(claim, consumers=(*claim.consumers, entry))
+    (victim,) = scene.book.all_victims(scene.view).values()
+    assert holders.freed_claims(victim.pods) == frozenset()
