@@ -32,6 +32,8 @@ _PARTS = "19,19,14,9"
 """The profiles 1g.5gb, 1g.5gb, 2g.10gb, 3g.20gb of an A100, as mig-parted-config.yaml has them."""
 PARTITIONED = 4
 """GPUs of the static node that are cut so; the others stay whole."""
+LOCK_TIMEOUT = "error acquiring prep/unprep lock"
+"""Part of what the driver says when its own lock of the node times out (its issues 374, 709)."""
 _IMAGE = {"image": "ration.local/workload:latest", "imagePullPolicy": "Never"}
 
 

@@ -37,7 +37,6 @@ DEMOS = [
     "gpu-test8.yaml",
 ]
 """All of the quickstart but MPS (mps, test5), passthrough (vfio), ComputeDomains (imex), test6."""
-LOCK_TIMEOUT = "error acquiring prep/unprep lock"
 
 
 field = release.field
@@ -233,7 +232,7 @@ def test_a_hundred_claims_are_prepared_and_no_device_is_given_twice(
         assert time.monotonic() < deadline, (done, field.reasons())
         time.sleep(0.3)
     refused = nvidia.refused_prepares(field)
-    assert [note for note in refused if LOCK_TIMEOUT not in note] == []
+    assert [note for note in refused if nvidia.LOCK_TIMEOUT not in note] == []
 
 
 def test_the_driver_comes_back_with_its_node(field: playground.Playground) -> None:
