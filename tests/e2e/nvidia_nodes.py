@@ -48,28 +48,42 @@ def folder() -> Path:
 @contextlib.contextmanager
 def served(cluster: api.Cluster, source: Path) -> Iterator[client.KubeClient]:
     """Have NVIDIA's driver serve three nodes, and our controller alone allocate meanwhile."""
-    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
     if STATIC not in cluster.nodes():
         cluster.add_node(STATIC, machine="dgx-a100")
+    try:
+        with controller_alone(cluster, source) as kube:
+            for gpu in range(PARTITIONED):
+                partition(cluster, STATIC, gpu)
+            cluster.install_nvidia_driver(source, WHOLE, gates=("TimeSlicingSettings",))
+            cluster.install_nvidia_driver(source, DYNAMIC, gates=("DynamicMIG",))
+            cluster.install_nvidia_driver(source, STATIC)
+            wait_managed(kube)
+            yield kube
+    finally:
+        cluster.remove_node(STATIC)
+
+
+@contextlib.contextmanager
+def controller_alone(cluster: api.Cluster, source: Path) -> Iterator[client.KubeClient]:
+    """Have our controller alone run meanwhile, for NVIDIA's driver; take that away in the end."""
+    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
     chart.install(release.WHERE, MANAGED, NO_PLUGIN)
     playground.until(
         lambda: not other_drivers.published(kube, names.DRIVER), 120, "our slices are gone"
     )
     try:
-        for gpu in range(PARTITIONED):
-            partition(cluster, STATIC, gpu)
-        cluster.install_nvidia_driver(source, WHOLE, gates=("TimeSlicingSettings",))
-        cluster.install_nvidia_driver(source, DYNAMIC, gates=("DynamicMIG",))
-        cluster.install_nvidia_driver(source, STATIC)
-        allocator = names.ALLOCATOR_TAINT
-        playground.until(lambda: rule_taint(kube) == allocator, 120, "the controller has the GPUs")
         yield kube
     finally:
         chart.install(release.WHERE, MANAGED, managed_devices.NOWHERE, NO_PLUGIN)
         playground.until(lambda: rule_taint(kube) is None, 120, "the rule is gone")
         cluster.uninstall_nvidia_driver(source)
-        cluster.remove_node(STATIC)
         release.install()
+
+
+def wait_managed(kube: client.KubeClient) -> None:
+    """Wait until the controller allocates the driver's devices."""
+    allocator = names.ALLOCATOR_TAINT
+    playground.until(lambda: rule_taint(kube) == allocator, 120, "the controller has the GPUs")
 
 
 def partition(cluster: api.Cluster, node: str, gpu: int) -> None:

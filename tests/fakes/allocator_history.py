@@ -81,7 +81,7 @@ class AllocatorHistory(history.History):
             self._allocated.add(claim.uid)
             devices = tuple(result.device for result in claim.allocation.results)
             self.allocations.append(
-                Allocation(version, claim.key, _allocator(raw), devices, self.now_s)
+                Allocation(version, claim.key, allocator_of(raw), devices, self.now_s)
             )
 
     def by(self, allocator: str) -> int:
@@ -137,7 +137,7 @@ def _owner(taints: Iterable[str]) -> str:
     return CONTROLLER if names.ALLOCATOR_TAINT in keys else SCHEDULER
 
 
-def _allocator(raw: Raw) -> str:
+def allocator_of(raw: Raw) -> str:
     """Return who wrote the allocation, by the API server's record of field managers."""
     for entry in raw["metadata"].get("managedFields", ()):
         if "f:allocation" in entry.get("fieldsV1", {}).get("f:status", {}):
