@@ -54,7 +54,9 @@ def served(cluster: api.Cluster, source: Path) -> Iterator[client.KubeClient]:
         with controller_alone(cluster, source) as kube:
             for gpu in range(PARTITIONED):
                 partition(cluster, STATIC, gpu)
-            cluster.install_nvidia_driver(source, WHOLE, gates=("TimeSlicingSettings",))
+            cluster.install_nvidia_driver(
+                source, WHOLE, gates=("TimeSlicingSettings", nvidia_driver.MPS_GATE)
+            )
             cluster.install_nvidia_driver(source, DYNAMIC, gates=("DynamicMIG",))
             cluster.install_nvidia_driver(source, STATIC)
             wait_managed(kube)
@@ -201,6 +203,22 @@ def refused_prepares(field: playground.Playground) -> list[str]:
     items = field.kube.list(gvr.EVENTS, namespace=field.namespace).items
     failed = (item for item in items if item["reason"] == "FailedPrepareDynamicResources")
     return [str(item.get("note", "")) for item in failed]
+
+
+def client_view(field: playground.Playground, pod: str, container: str) -> Any:
+    """Return what a container's CUDA program, `simclient`, says of its device and limits."""
+
+    def line() -> str:
+        words = ("logs", "-n", field.namespace, pod, "-c", container)
+        return field.cluster.kubectl(*words).partition("\n")[0]
+
+    return json.loads(playground.until(line, 20, f"the program of {container} says what it sees"))
+
+
+def mps_daemons(field: playground.Playground) -> list[str]:
+    """Return the Deployments of the driver's MPS control daemons."""
+    words = ("get", "deployments", "-n", nvidia_driver.NAMESPACE, "--output=name")
+    return field.cluster.kubectl(*words).split()
 
 
 def ration(field: playground.Playground, *words: str) -> Any:

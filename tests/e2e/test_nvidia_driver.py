@@ -1,7 +1,7 @@
 """NVIDIA's own DRA driver on every node, with our controller alone to allocate its devices.
 
 The driver comes from the folder that RATION_NVIDIA_DRIVER names; without it all is skipped. Left
-out: MPS, which needs pods of its own image, passthrough, and ComputeDomains.
+out: passthrough, and ComputeDomains.
 
 Faults of its own that bear on these tests, by its issues: 563 (`index` is published no more, and
 gpu-test6.yaml reads it), 374 and 709 (the lock of the node times out under load). It has no issue
@@ -126,6 +126,30 @@ def test_the_drivers_time_slicing_of_a_claim_reaches_the_gpu(field: playground.P
     field.running("sliced")
     machine = nvidia.machine(field.cluster, nvidia.WHOLE)
     assert machine.board(machine.gpus[3]).timeslice == codes.Timeslice.LONG
+
+
+def test_the_drivers_mps_of_a_claim_limits_the_programs_of_its_containers(
+    field: playground.Playground, source: Path
+) -> None:
+    objects = nvidia.demo(source, "v1/gpu-test-mps.yaml")
+    (pod,) = (entry for entry in objects if entry["kind"] == "Pod")
+    pod["spec"]["nodeSelector"] = playground.on(nvidia.WHOLE)
+    for container in pod["spec"]["containers"]:
+        container["args"] = ["simclient --hold 1; exec sleep 3600"]
+    with nvidia.applied(field, objects):
+        field.running("test-pod", 2 * WITHIN_S)
+        (claim,) = field.claims()
+        (config,) = claim["status"]["allocation"]["devices"]["config"]
+        assert config["source"] == "FromClaim"
+        assert config["opaque"]["parameters"]["sharing"]["strategy"] == "MPS"
+        for container in ("mps-ctr0", "mps-ctr1"):
+            seen = nvidia.client_view(field, "test-pod", container)
+            (device,) = seen["devices"]
+            assert (seen["mps"]["threadPercentage"], device["limit"]) == (50, 10 << 30)
+        daemons = nvidia.mps_daemons(field)
+        assert len(daemons) == 1
+        field.delete_pod("test-pod")
+        playground.until(lambda: not nvidia.mps_daemons(field), 60, "its control daemon is gone")
 
 
 def test_fixed_partitions_of_two_pods_are_of_one_gpu(field: playground.Playground) -> None:
