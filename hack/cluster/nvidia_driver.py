@@ -55,7 +55,7 @@ def install(where: layout.Layout, folder: Path, nodes: Sequence[str], *gates: st
     """
     ports = store.running(where).ports
     if MPS_GATE in gates:
-        _prepare_mps(where, nodes)
+        _prepare_mps([where.node(node) for node in nodes])
     objects = _rendered(where, folder)
     guests.apply(where, objects)
     account = (NAMESPACE, foreign_plugins.service_account(objects, "-kubeletplugin"))
@@ -79,14 +79,14 @@ def uninstall(where: layout.Layout, folder: Path) -> None:
     guests.delete(where, guests.without(_rendered(where, folder), "Namespace"))
 
 
-def _prepare_mps(where: layout.Layout, nodes: Sequence[str]) -> None:
+def _prepare_mps(nodes: Sequence[layout.NodeLayout]) -> None:
     """Make the folder that its templates are mounted on, and give each driver root a shell.
 
     Its control daemons run below the driver root of their node.
     """
     _TEMPLATES.mkdir(exist_ok=True)
     for node in nodes:
-        shutil.copy(images.BUSYBOX, where.node(node).gpu / "driver-root/usr/bin/sh")
+        shutil.copy(images.BUSYBOX, node.gpu / "driver-root/usr/bin/sh")
 
 
 def command(folder: Path, folders: layout.NodeLayout, node: str, kubeconfig: Path) -> argv.Argv:

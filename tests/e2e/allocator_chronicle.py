@@ -7,7 +7,7 @@ from driver import errors
 from driver.kube import client, gvr
 from driver.kube.http import watch_stream
 from driver.resources.dra import slices
-from tests.e2e import chronicle
+from tests.e2e import chronicle, playground
 from tests.fakes import allocator_history
 
 _WATCH_S, _SILENCE_S, _AGAIN_S = 3600, 90.0, 0.3
@@ -40,6 +40,13 @@ class AllocatorChronicle(chronicle.Chronicle):
             self._rules_stream.interrupt()
         self._rules_thread.join(5)
         super().stop()
+
+    def complete(self, field: playground.Playground) -> None:
+        """Wait until all versions of claims until now are known."""
+        version = int(self._kube.list(gvr.RESOURCE_CLAIMS).version)
+        # Bookmarks are rare: a write of our own moves the watch on.
+        field.create(playground.a_claim("the-last-word"))
+        playground.until(lambda: self.reaches(version), 30, "the whole history is known")
 
     def _see(self, version: int, entry: gvr.Object, *, deleted: bool = False) -> None:
         self.owners.now_s = time.monotonic()

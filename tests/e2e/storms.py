@@ -1,6 +1,8 @@
 """Faults for controllers under load: what their requests meet, and kills of whoever leads."""
 
+import contextlib
 import threading
+from collections.abc import Iterator
 
 from tests.e2e import replicas
 from tests.fakes.faultproxy import plan
@@ -67,3 +69,21 @@ def revive(ours: replicas.Replicas, stop: threading.Event) -> None:
     """Start again whoever has ended."""
     while not stop.wait(2.0):
         ours.revive()
+
+
+@contextlib.contextmanager
+def around(ours: replicas.Replicas, every_s: float) -> Iterator[threading.Event]:
+    """Meanwhile upset the replicas and start them again; yield what ends both when it is set."""
+    stop = threading.Event()
+    threads = [
+        threading.Thread(target=upset, args=(ours, stop, every_s)),
+        threading.Thread(target=revive, args=(ours, stop)),
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield stop
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(60)

@@ -17,9 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
-from driver.kube import gvr
 from driver.resources.dra import slices
 from hack.cluster import api
 from tests.e2e import (
@@ -52,59 +50,46 @@ def cluster() -> Iterator[api.Cluster]:
             yield loaded
 
 
+TEMPLATES = (
+    nvidia.template("gpu", nvidia.request()),
+    nvidia.template("pair", nvidia.request(count=2)),
+    nvidia.template("cut", nvidia.request("mig", profile="1g.10gb")),
+    nvidia.template("part", nvidia.request("mig", profile="1g.5gb")),
+    nvidia.template("large", nvidia.request("mig", profile="3g.20gb")),
+)
+KINDS = (
+    pod_churn.Kind("gpu", 3, nvidia.WHOLE, at_once=2),
+    pod_churn.Kind("pair", 1, nvidia.WHOLE, at_once=1),
+    pod_churn.Kind("cut", 3, nvidia.DYNAMIC, at_once=2),
+    pod_churn.Kind("part", 4, nvidia.STATIC, at_once=2),
+    pod_churn.Kind("large", 2, nvidia.STATIC, at_once=1),
+)
+
+
 def test_claims_of_nvidias_driver_come_and_go_and_nothing_is_given_twice(
     field: playground.Playground, tmp_path: Path
 ) -> None:
     kube = field.kube
     published = [slices.parse(entry) for entry in other_drivers.published(kube, nvidia.DRIVER)]
     chronicle = allocator_chronicle.AllocatorChronicle(kube, published)
-    field.create(
-        nvidia.template("gpu", nvidia.request()),
-        nvidia.template("pair", nvidia.request(count=2)),
-        nvidia.template("cut", nvidia.request("mig", profile="1g.10gb")),
-        nvidia.template("part", nvidia.request("mig", profile="1g.5gb")),
-        nvidia.template("large", nvidia.request("mig", profile="3g.20gb")),
-    )
-    kinds = [
-        pod_churn.Kind("gpu", 3, nvidia.WHOLE, at_once=2),
-        pod_churn.Kind("pair", 1, nvidia.WHOLE, at_once=1),
-        pod_churn.Kind("cut", 3, nvidia.DYNAMIC, at_once=2),
-        pod_churn.Kind("part", 4, nvidia.STATIC, at_once=2),
-        pod_churn.Kind("large", 2, nvidia.STATIC, at_once=1),
-    ]
-    churn = pod_churn.PodChurn(field, kinds, SEED)
-    document = {
-        "apiVersion": "resource.ration.dev/v1alpha1",
-        "kind": "ManagedDrivers",
-        "drivers": [{"name": nvidia.DRIVER}],
-    }
+    field.create(*TEMPLATES)
+    churn = pod_churn.PodChurn(field, KINDS, SEED)
     config = tmp_path / "managed-drivers.yaml"
-    config.write_text(yaml.safe_dump(document))
+    managed_devices.write_document(config, {"name": nvidia.DRIVER})
     choosers = (storms.storm(SEED), storms.storm(SEED + 1))
     flags = ("--relist-seconds=20", f"--managed-drivers={config}")
     began = time.monotonic()
     with replicas.Replicas(field.cluster, kube, tmp_path, choosers, flags) as ours:
-        stop = threading.Event()
-        threads = [
-            threading.Thread(target=storms.upset, args=(ours, stop, 60.0)),
-            threading.Thread(target=storms.revive, args=(ours, stop)),
-        ]
-        chronicle.start()
-        for thread in threads:
-            thread.start()
         try:
-            guard = threading.Timer(60 + PER_CLAIM_S * CLAIMS, stop.set)
-            guard.start()
-            churn.run(CLAIMS, stop)
-            guard.cancel()
-            churn.drain(120)
-            version = int(kube.list(gvr.RESOURCE_CLAIMS).version)
-            field.create(playground.a_claim("the-last-word"))
-            playground.until(lambda: chronicle.reaches(version), 30, "the whole history is known")
+            with storms.around(ours, every_s=60.0) as stop:
+                chronicle.start()
+                guard = threading.Timer(60 + PER_CLAIM_S * CLAIMS, stop.set)
+                guard.start()
+                churn.run(CLAIMS, stop)
+                guard.cancel()
+                churn.drain(120)
+                chronicle.complete(field)
         finally:
-            stop.set()
-            for thread in threads:
-                thread.join(60)
             chronicle.stop()
             tell(chronicle, churn, ours, time.monotonic() - began)
             refused = field.events_of("FailedPrepareDynamicResources")

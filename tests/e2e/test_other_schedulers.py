@@ -64,12 +64,9 @@ def binder(field: playground.Playground, choose: Choose) -> Iterator[None]:
 
     def run() -> None:
         while not stop.wait(0.1):
-            for pod in field.kube.list(gvr.PODS, namespace=field.namespace).items:
-                spec = pod["spec"]
-                if spec["schedulerName"] == BINDER and not spec.get("nodeName"):
-                    node = choose(pod)
-                    if node:
-                        bind(field, pod["metadata"]["name"], node)
+            for name, node in [(pod, choose(raw)) for pod, raw in waiting(field).items()]:
+                if node:
+                    bind(field, name, node)
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -78,6 +75,16 @@ def binder(field: playground.Playground, choose: Choose) -> Iterator[None]:
     finally:
         stop.set()
         thread.join(10)
+
+
+def waiting(field: playground.Playground) -> dict[str, Raw]:
+    """Return the pods of the binder that are not bound, by name."""
+    pods = field.kube.list(gvr.PODS, namespace=field.namespace).items
+    return {
+        pod["metadata"]["name"]: pod
+        for pod in pods
+        if pod["spec"]["schedulerName"] == BINDER and not pod["spec"].get("nodeName")
+    }
 
 
 def bind(field: playground.Playground, pod: str, node: str) -> None:

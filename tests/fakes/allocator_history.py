@@ -1,4 +1,4 @@
-"""Who allocated each device, against the DeviceTaintRules of that moment. Pure.
+"""Allocators of devices, against the DeviceTaintRules of that moment. Pure.
 
 The API server numbers the versions of all objects in one order. So for each allocation it is known
 which rules there were: whose device it was, or that nobody was to allocate it.

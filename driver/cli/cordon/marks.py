@@ -178,9 +178,11 @@ def uncordon_writes(devices: targets.TargetDevices, now: CordonMarks) -> tuple[W
         text = f"the whole node is cordoned: ration uncordon {target.node}, then cordon the others"
         raise errors.BadInput(str(target), text)
     if not devices.is_own:
-        known = devices.known_as or {""}
+        gpu_names = devices.known_as or {""}
         return tuple(
-            DropRule(name) for name, entry in sorted(now.rule_targets.items()) if entry.gpu in known
+            DropRule(name)
+            for name, entry in sorted(now.rule_targets.items())
+            if entry.gpu in gpu_names
         )
     gone = {target.gpu, *devices.known_as} if target.gpu else {names.ALL}
     left = now.annotation - gone

@@ -343,7 +343,7 @@ def test_a_node_of_another_gpu_driver_is_cordoned_by_a_rule_for_that_driver(
     assert not cordoned(others)
 
 
-def test_a_gpu_of_another_driver_is_cordoned_as_every_device_that_it_is_published_as(
+def test_a_gpu_of_another_driver_is_cordoned_as_all_its_published_devices(
     others: api_server.ApiServer, ration: Ration
 ) -> None:
     assert ration("cordon", "node-a/GPU-0").output == "node-a/gpu-0 cordoned\n"
