@@ -223,8 +223,13 @@ def mps_daemons(field: playground.Playground) -> list[str]:
 
 def ration(field: playground.Playground, *words: str) -> Any:
     """Return what a command of `ration` prints as JSON; it may end with 1, for what waits."""
-    command = [str(Path(sys.executable).with_name("ration")), *words, "-o", "json"]
-    command += ["--source", "cluster", "--kubeconfig", str(field.cluster.kubeconfig)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = run_ration(field, *words, "-o", "json", "--source", "cluster")
     assert done.returncode in {0, 1}, done.stderr
     return json.loads(done.stdout)
+
+
+def run_ration(field: playground.Playground, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of `ration` against the cluster."""
+    command = [str(Path(sys.executable).with_name("ration")), *words]
+    command += ["--kubeconfig", str(field.cluster.kubeconfig)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

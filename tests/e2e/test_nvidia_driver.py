@@ -196,6 +196,33 @@ def test_a_pod_that_asks_for_too_much_is_told_what_each_node_has(
     assert "8 of 9" in note
 
 
+def test_a_cordoned_gpu_of_the_driver_takes_nothing_new_until_it_is_uncordoned(
+    field: playground.Playground,
+) -> None:
+    uuid = nvidia.machine(field.cluster, nvidia.DYNAMIC).gpus[4].uuid
+    gpu = f"{nvidia.DYNAMIC}/{uuid}"
+    run(field, "holder", nvidia.DYNAMIC, nvidia.request("mig", parentUUID=uuid, profile="1g.10gb"))
+    field.running("holder")
+    cordoned = nvidia.run_ration(field, "cordon", gpu)
+    assert cordoned.returncode == 0, cordoned.stderr
+    try:
+        for name, request in (
+            ("whole", nvidia.request(uuid=uuid)),
+            ("part", nvidia.request("mig", parentUUID=uuid, profile="2g.20gb")),
+        ):
+            run(field, name, nvidia.DYNAMIC, request)
+            (note, *_) = field.told(name, "NoFit", 40)
+            assert "DeviceCordoned" in note
+        drained = nvidia.run_ration(field, "drain", gpu, "--evict", "--force", "--timeout", "60s")
+        assert drained.returncode == 0, drained.stdout + drained.stderr
+        assert field.find("holder") is None
+    finally:
+        uncordoned = nvidia.run_ration(field, "uncordon", gpu)
+    assert uncordoned.returncode == 0, uncordoned.stderr
+    field.delete_pod("whole")
+    field.running("part", 2 * WITHIN_S)
+
+
 def test_the_gpus_count_in_the_figures_of_the_cluster(field: playground.Playground) -> None:
     run(field, "whole", nvidia.WHOLE, nvidia.request())
     gpu_request = nvidia.request("mig", profile="1g.10gb")
