@@ -20,12 +20,15 @@ DETAILS = (
     " on the Node. One GPU: by that annotation; the node's plugin taints everything that "
     "the GPU is published as, within some ten seconds, and this waits for it. Pods "
     "without GPUs still come: `kubectl cordon` keeps those away.\n\n"
+    "GPUs of another DRA driver, where Ration's plugin publishes none, and all devices of "
+    "--driver-name: by DeviceTaintRules alone.\n\n"
     "Requires the rights to get nodes, to list and create "
     "devicetaintrules.resource.k8s.io and, for one GPU, to list resourceslices and patch "
     "nodes.\n\n"
     "  ration cordon gpu-1\n\n"
     "  ration cordon gpu-1/gpu-0000-18-00-0\n\n"
     "  ration cordon gpu-1/GPU-5f0c1c6e-8d5b-4a2f-9a6e-2d6c6f0f8f11 --dry-run\n\n"
+    "  ration cordon gpu-1 --driver-name nic.example.com\n\n"
     "Exit codes: 0 it is cordoned; 1 the plugin has not taken it up in time; 2 there is "
     "no such node or GPU; 3 the API server refused or was not reached."
 )
@@ -47,7 +50,7 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Print the actions without executing them.")
 ]
 DriverName = Annotated[
-    str, typer.Option(help="DRA driver of the devices; the one that publishes the node's GPUs.")
+    str, typer.Option(help="DRA driver of the devices; default: that of the node's GPUs.")
 ]
 _Wait = Annotated[
     bool, typer.Option("--wait/--no-wait", help="Wait until the plugin has applied it.")
