@@ -25,11 +25,11 @@ def what_was_learned_is_spoilt(field: playground.Playground) -> None:
 
 def another_replica_leads(field: playground.Playground) -> None:
     """Delete the pod of the leader: a replica that led before learns nothing anew."""
-    before = leadership.holder(field)
-    field.kube.delete(gvr.PODS, before.rpartition("-")[0], helm.NAMESPACE)
+    previous = leadership.holder(field)
+    field.kube.delete(gvr.PODS, previous.rpartition("-")[0], helm.NAMESPACE)
 
     def changed() -> bool:
-        return leadership.holder(field) not in {"", before}
+        return leadership.holder(field) not in {"", previous}
 
     playground.until(changed, 60, "another replica leads")
 

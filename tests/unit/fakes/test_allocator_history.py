@@ -25,7 +25,7 @@ def rule(taint: str, pool: str = "") -> dict[str, Any]:
 def allocated(name: str, manager: str) -> dict[str, Any]:
     device = {"device": "gpu-0", "driver": DRIVER}
     claim = objects.a_claim(name, status=objects.allocated("node-a", device))
-    fields = {"f:status": {"f:allocation": {}}}
+    fields: dict[str, Any] = {"f:status": {"f:allocation": {}}}
     claim["metadata"]["managedFields"] = [{"manager": manager, "fieldsV1": fields}]
     return claim
 
