@@ -14,6 +14,8 @@ from tests.e2e import playground
 
 Raw = dict[str, Any]
 _LOOK_S = 0.3
+_NOT_YET = "no relationship found between node"
+"""The API server's node authorizer hears of a binding by a watch, under load after the kubelet."""
 _FINISHED = {"Succeeded", "Failed"}
 
 
@@ -72,6 +74,14 @@ class PodChurn:
                 self._delete(name)
             if phase in {*_FINISHED, "gone"}:
                 del self._live[name]
+
+    def refused(self) -> list[str]:
+        """Return what kubelets and drivers said of claims that were not prepared.
+
+        What the API server refused a kubelet is left out: no driver has seen those claims.
+        """
+        notes = self._field.events_of("FailedPrepareDynamicResources")
+        return [note for note in notes if _NOT_YET not in note]
 
     def _alive(self, kind: Kind) -> int:
         return sum(entry is kind for entry in self._live.values())

@@ -58,11 +58,11 @@ TEMPLATES = (
     nvidia.template("large", nvidia.request("mig", profile="3g.20gb")),
 )
 KINDS = (
-    pod_churn.Kind("gpu", 3, nvidia.WHOLE, at_once=2),
+    pod_churn.Kind("gpu", 2, nvidia.WHOLE, at_once=3),
     pod_churn.Kind("pair", 1, nvidia.WHOLE, at_once=1),
-    pod_churn.Kind("cut", 3, nvidia.DYNAMIC, at_once=2),
+    pod_churn.Kind("cut", 4, nvidia.DYNAMIC, at_once=4),
     pod_churn.Kind("part", 4, nvidia.STATIC, at_once=2),
-    pod_churn.Kind("large", 2, nvidia.STATIC, at_once=1),
+    pod_churn.Kind("large", 2, nvidia.STATIC, at_once=2),
 )
 
 
@@ -92,7 +92,7 @@ def test_claims_of_nvidias_driver_come_and_go_and_nothing_is_given_twice(
         finally:
             chronicle.stop()
             tell(chronicle, churn, ours, time.monotonic() - began)
-            refused = field.events_of("FailedPrepareDynamicResources")
+            refused = churn.refused()
             sys.stdout.write(f"  refused prepares: {len(refused)} {refused[:5]}\n")
     history = chronicle.owners
     assert chronicle.gap is None
