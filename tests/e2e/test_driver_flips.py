@@ -44,6 +44,8 @@ HELD_S = 8.0
 """Between two changes, once each node's devices are whose they are to be."""
 MOST_LATE_S = 25.0
 """By which readers of the rules may be behind: the other allocator begins 5 s after that."""
+UPSET_S = 150.0
+"""The leader is killed once in it; the next one begins a handover's thirty seconds again."""
 ENDLESS = 1_000_000
 Entry = dict[str, Any]
 NOWHERE: Entry = {"nodeSelector": "ration.dev/no-node"}
@@ -92,7 +94,7 @@ class Flips:
             self._ours.revive()
             return owners(self._kube) == expected
 
-        playground.until(are_expected, 180, f"{name}: {expected}")
+        playground.until(are_expected, 240, f"{name}: {expected}")
         self.done.append(name)
         time.sleep(HELD_S)
 
@@ -152,7 +154,7 @@ def test_drivers_devices_change_allocator_under_load_and_the_two_never_overlap(
         stop = threading.Event()
         threads = [
             threading.Thread(target=churn.run, args=(ENDLESS, stop)),
-            threading.Thread(target=storms.upset, args=(ours, stop, 50.0)),
+            threading.Thread(target=storms.upset, args=(ours, stop, UPSET_S)),
         ]
         chronicle.start()
         for thread in threads:
@@ -176,7 +178,7 @@ def test_drivers_devices_change_allocator_under_load_and_the_two_never_overlap(
     assert history.wrong() == []
     assert max((entry.after_s for entry in history.late()), default=0.0) < MOST_LATE_S
     assert min(history.by("controller"), history.by("scheduler")) >= 30
-    assert ours.kills >= 3
+    assert ours.kills >= 2
     assert churn.ended["Failed"] == 0
     assert churn.refused() == []
 
