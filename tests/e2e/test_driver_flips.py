@@ -169,7 +169,7 @@ def test_drivers_devices_change_allocator_under_load_and_the_two_never_overlap(
             tell(chronicle, churn, ours, flips)
         ours.calm()
         ours.revive()
-        churn.drain(120)
+        churn.drain(240)
         chronicle.complete(field)
         chronicle.stop()
     history = chronicle.owners

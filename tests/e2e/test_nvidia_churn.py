@@ -87,7 +87,7 @@ def test_claims_of_nvidias_driver_come_and_go_and_nothing_is_given_twice(
                 guard.start()
                 churn.run(CLAIMS, stop)
                 guard.cancel()
-                churn.drain(120)
+                churn.drain(240)
                 chronicle.complete(field)
         finally:
             chronicle.stop()
