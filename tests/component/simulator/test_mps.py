@@ -96,7 +96,7 @@ def test_processes_with_a_gpu_open_are_in_the_hosts_proc_until_they_end(gpu: Gpu
 
 @needs_root
 def test_in_a_root_without_proc_the_daemon_finds_its_server(gpu: Gpu) -> None:
-    """As in a pod that changes its root to the driver's."""
+    """A pod that changes its root to the driver's has no other."""
     root = layout.Layout(gpu.base).driver_root
     inside = f"/tmp/{gpu.pipe.parent.name}"
     (root / inside[1:]).mkdir(parents=True)
