@@ -84,6 +84,7 @@ def test_claims_of_nvidias_driver_come_and_go_and_nothing_is_given_twice(
             with storms.around(ours, every_s=60.0) as stop:
                 chronicle.start()
                 guard = threading.Timer(60 + PER_CLAIM_S * CLAIMS, stop.set)
+                guard.daemon = True
                 guard.start()
                 churn.run(CLAIMS, stop)
                 guard.cancel()
