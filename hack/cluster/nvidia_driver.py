@@ -3,21 +3,26 @@
 Nothing of it is in this repository: a folder holds its kubelet plugin, built from its public
 sources as `gpu-kubelet-plugin`, and `deployments/helm` and `demo` of them. DeviceClasses, account
 and rights are its chart's. Its DaemonSet is left out: on each node a process stands for the pod,
-with a token that carries the node's name. Its part for ComputeDomains does not run, nor MPS, whose
-control daemons would be pods of its own image.
+with a token that carries the node's name. Its part for ComputeDomains does not run. Control daemons
+of its MPS (feature gate MPSSupport) are pods of our workload image, in place of its own.
 """
 
+import contextlib
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from hack.cluster import argv, control, foreign_plugins, guests, layout, store
+from hack.cluster import argv, configs, control, foreign_plugins, guests, images, layout, store
 
 DRIVER = "gpu.nvidia.com"
 """The driver's name, and that of its component on each node."""
 FOLDER_VARIABLE = "RATION_NVIDIA_DRIVER"
 NAMESPACE = "dra-driver-nvidia-gpu"
 PROGRAM = "gpu-kubelet-plugin"
+MPS_GATE = "MPSSupport"
 _RELEASE = "nvidia"
+_TEMPLATES = Path("/templates")
+"""Where its image has the templates; it takes no other place."""
 _CHART = "deployments/helm/dra-driver-nvidia-gpu"
 # A container's libraries are found without the loader's cache here, as its programs are static; so
 # nothing is lost where the hooks that NVIDIA's specifications name do nothing.
@@ -33,7 +38,8 @@ _VIEWS = ("proc/driver", "proc/devices", "proc/sys/kernel/random/boot_id", "sys"
 # and the plugin ends without one.
 _SCRIPT = """\
 set -eu
-host=$1 smi=$2; shift 2
+host=$1 smi=$2 templates=$3; shift 3
+if [ -d /templates ]; then mount --bind "$templates" /templates; fi
 while [ "$1" != -- ]; do mount --bind "$host/$1" "/$1"; shift; done
 shift
 until "$smi" -L >/dev/null 2>&1; do sleep 0.5; done
@@ -48,13 +54,15 @@ def install(where: layout.Layout, folder: Path, nodes: Sequence[str], *gates: st
     are published; devices of an earlier start count. Raises ClusterError.
     """
     ports = store.running(where).ports
+    if MPS_GATE in gates:
+        _prepare_mps([where.node(node) for node in nodes])
     objects = _rendered(where, folder)
     guests.apply(where, objects)
     account = (NAMESPACE, foreign_plugins.service_account(objects, "-kubeletplugin"))
     for node in nodes:
         foreign_plugins.stop(where, DRIVER, node)
         kubeconfig = foreign_plugins.access(where, DRIVER, node, account, ports)
-        words = command(folder / PROGRAM, where.node(node), node, kubeconfig)
+        words = command(folder, where.node(node), node, kubeconfig)
         control.launch(where, DRIVER, node, words, environment(gates))
     for node in nodes:
         foreign_plugins.wait_served(where, node, DRIVER)
@@ -66,10 +74,22 @@ def uninstall(where: layout.Layout, folder: Path) -> None:
     The namespace, checkpoints, and for half a minute the slices stay, as of a real uninstallation.
     """
     foreign_plugins.stop(where, DRIVER)
+    with contextlib.suppress(OSError):  # it is not there, or somebody else's
+        _TEMPLATES.rmdir()
     guests.delete(where, guests.without(_rendered(where, folder), "Namespace"))
 
 
-def command(program: Path, folders: layout.NodeLayout, node: str, kubeconfig: Path) -> argv.Argv:
+def _prepare_mps(nodes: Sequence[layout.NodeLayout]) -> None:
+    """Make the folder that its templates are mounted on, and give each driver root a shell.
+
+    Its control daemons run below the driver root of their node.
+    """
+    _TEMPLATES.mkdir(exist_ok=True)
+    for node in nodes:
+        shutil.copy(images.BUSYBOX, node.gpu / "driver-root/usr/bin/sh")
+
+
+def command(folder: Path, folders: layout.NodeLayout, node: str, kubeconfig: Path) -> argv.Argv:
     """Return the command line of the plugin of one node, in a mount namespace of its own."""
     driver_root = folders.gpu / "driver-root"
     flags = {
@@ -82,21 +102,24 @@ def command(program: Path, folders: layout.NodeLayout, node: str, kubeconfig: Pa
         "--container-driver-root": driver_root,
         "--cdi-root": folders.cdi,
         "--nvidia-cdi-hook-path": _HOOK,
-        # Required. It would be the image of MPS control daemons.
-        "--image-name": "none",
+        # Of MPS control daemons.
+        "--image-name": configs.WORKLOAD_IMAGE,
         "--kubelet-registrar-directory-path": folders.kubelet / "plugins_registry",
         "--kubelet-plugins-directory-path": folders.kubelet / "plugins",
     }
     words = (f"{flag}={value}" for flag, value in flags.items())
     unshare = ("unshare", "--mount", "--propagation=private", "--")
     machine = (str(folders.gpu / "host-root"), str(driver_root / "usr/bin/nvidia-smi"))
-    script = ("sh", "-c", _SCRIPT, "views", *machine, *_VIEWS, "--")
-    return (*unshare, *script, str(program), "-v=4", *words)
+    script = ("sh", "-c", _SCRIPT, "views", *machine, str(folder / "templates"), *_VIEWS, "--")
+    return (*unshare, *script, str(folder / PROGRAM), "-v=4", *words)
 
 
 def environment(gates: Sequence[str]) -> dict[str, str]:
     """Return the variables of a plugin with feature gates on."""
-    return {"FEATURE_GATES": ",".join(f"{gate}=true" for gate in gates)} if gates else {}
+    if not gates:
+        return {}
+    joined = ",".join(f"{gate}=true" for gate in gates)
+    return {"FEATURE_GATES": joined, "IMAGE_PULL_POLICY": "Never"}
 
 
 def installed(chart: Sequence[guests.Object]) -> list[guests.Object]:
@@ -110,6 +133,8 @@ def _rendered(where: layout.Layout, folder: Path) -> list[guests.Object]:
         # The chart's own word that no device plugin serves the same GPUs.
         "--set=gpuResourcesEnabledOverride=true",
         "--set=resources.computeDomains.enabled=false",
+        # The right to make control daemons.
+        f"--set=featureGates.{MPS_GATE}=true",
         # Helm renders without a cluster, whose version it would go by.
         "--set=resourceApiVersion=resource.k8s.io/v1",
     )

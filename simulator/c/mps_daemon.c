@@ -175,7 +175,7 @@ static int start(void)
     return 0;
 }
 
-/* The server lies beside the daemon's own program. */
+/* The server lies beside the daemon's own program; in a root without /proc, on the PATH. */
 static void become_server(uid_t user)
 {
     char path[PATH_MAX] = "";
@@ -183,14 +183,14 @@ static void become_server(uid_t user)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    char *name = length < 0 ? NULL : strrchr(path, '/');
-    if (name == NULL || (size_t)(name - path) + 32 > sizeof path)
+    char *name = length < 0 ? path : strrchr(path, '/') + 1;
+    if ((size_t)(name - path) + 32 > sizeof path)
         _exit(1);
-    strcpy(name, "/nvidia-cuda-mps-server");
+    strcpy(name, "nvidia-cuda-mps-server");
     if (user != geteuid() && (setgid(user) != 0 || setuid(user) != 0))
         _exit(1);
     setenv(DAEMON_VARIABLE, token, 1);
-    execl(path, "nvidia-cuda-mps-server", (char *)NULL);
+    execlp(path, "nvidia-cuda-mps-server", (char *)NULL);
     _exit(1);
 }
 

@@ -24,9 +24,14 @@ _AWAY = (errors.Unreachable, errors.ServerError, errors.TooManyRequests)
 class Chronicle:
     """One thread; `judge` is complete up to `version`."""
 
-    def __init__(self, kube: client.KubeClient, hardware: list[slices.Slice]) -> None:
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        hardware: list[slices.Slice],
+        judge: history.History | None = None,
+    ) -> None:
         self._kube = kube
-        self.judge = history.History(hardware)
+        self.judge = history.History(hardware) if judge is None else judge
         self.version = 0
         self.gap: Exception | None = None
         self._stream: watch_stream.Watch | None = None

@@ -1,7 +1,7 @@
 """Manifests over a GPU driver and a NIC driver, as users write them, for whoever allocates."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.e2e import other_drivers
@@ -11,7 +11,8 @@ from tests.support.builders import objects
 
 Raw = dict[str, Any]
 NIC = pools.DRIVER
-FABRIC = "fabric"
+LANE = "example.com/lane"
+"""Label of a node: the lane whose manifests run there."""
 FAR = f"device.attributes['{NIC}'].?fabric.orValue(false)"
 NEAR = f"!{FAR}"
 TAINTED = f"device.attributes['{NIC}'].?tainted.orValue(false)"
@@ -37,6 +38,49 @@ class Manifest:
     def controller_runs(self) -> int:
         """Pods that run under our controller."""
         return self.runs + self.more
+
+    def in_lane(self, lane: int) -> "Manifest":
+        """Return the manifest with its pods on the nodes of a lane."""
+        return replace(
+            self, objects=tuple(_on_nodes(obj, lane_labels(lane)) for obj in self.objects)
+        )
+
+
+def lane_labels(lane: int) -> dict[str, str]:
+    """Return the label of a lane's nodes."""
+    return {LANE: str(lane)}
+
+
+def fabric(lane: int) -> pools.Pool:
+    """Return two devices that every node of a lane reaches."""
+    nics = tuple(pools.Nic(f"far-{number}", attributes={"fabric": True}) for number in range(2))
+    expressions = [{"key": LANE, "operator": "In", "values": [str(lane)]}]
+    selector = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    return pools.Pool(f"fabric-{lane}", nics, {"nodeSelector": selector})
+
+
+def odd_nics() -> tuple[pools.Nic, ...]:
+    """Return a NIC of a node that claims share, and one that is tainted."""
+    bandwidth = {"value": "100G", "requestPolicy": {"default": "10G"}}
+    repair = ({"key": "example.com/repair", "effect": "NoSchedule"},)
+    return (
+        pools.Nic(
+            "nic-s", attributes={"shared": True}, capacity={"bandwidth": bandwidth}, shared=True
+        ),
+        pools.Nic("nic-t", attributes={"tainted": True}, taints=repair),
+    )
+
+
+def _on_nodes(obj: Raw, labels: Mapping[str, str]) -> Raw:
+    """Return an object; the pods that it is or makes select nodes by labels too."""
+    if obj["kind"] == "Pod":
+        spec = obj["spec"]
+        return {**obj, "spec": {**spec, "nodeSelector": {**spec["nodeSelector"], **labels}}}
+    if "template" not in obj["spec"]:
+        return obj
+    template = obj["spec"]["template"]
+    inner = _on_nodes({"kind": "Pod", "spec": template["spec"]}, labels)["spec"]
+    return {**obj, "spec": {**obj["spec"], "template": {**template, "spec": inner}}}
 
 
 def nic(name: str = "nics", count: int = 1, *selectors: str, **more: Any) -> Raw:

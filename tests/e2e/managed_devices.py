@@ -2,14 +2,18 @@
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from driver import errors
 from driver.kube import client, gvr
 from hack.cluster import api
 from tests.support.builders import objects
 
+Raw = dict[str, Any]
 NOWHERE = "--set=controller.managedDrivers[0].nodeSelector=ration.dev/no-node"
 """Hands the first managed driver back: no node has the label."""
 
@@ -17,6 +21,12 @@ NOWHERE = "--set=controller.managedDrivers[0].nodeSelector=ration.dev/no-node"
 def managed(driver: str) -> str:
     """Return helm's flag that makes a driver the first managed one."""
     return f"--set=controller.managedDrivers[0].name={driver}"
+
+
+def write_document(path: Path, *entries: Raw) -> None:
+    """Write the controller's ManagedDrivers document."""
+    kind = {"apiVersion": "resource.ration.dev/v1alpha1", "kind": "ManagedDrivers"}
+    path.write_text(yaml.safe_dump({**kind, "drivers": list(entries)}))
 
 
 def require_rules(cluster: api.Cluster) -> None:

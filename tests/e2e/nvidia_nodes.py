@@ -32,6 +32,8 @@ _PARTS = "19,19,14,9"
 """The profiles 1g.5gb, 1g.5gb, 2g.10gb, 3g.20gb of an A100, as mig-parted-config.yaml has them."""
 PARTITIONED = 4
 """GPUs of the static node that are cut so; the others stay whole."""
+LOCK_TIMEOUT = "error acquiring prep/unprep lock"
+"""Part of what the driver says when its own lock of the node times out (its issues 374, 709)."""
 _IMAGE = {"image": "ration.local/workload:latest", "imagePullPolicy": "Never"}
 
 
@@ -46,28 +48,44 @@ def folder() -> Path:
 @contextlib.contextmanager
 def served(cluster: api.Cluster, source: Path) -> Iterator[client.KubeClient]:
     """Have NVIDIA's driver serve three nodes, and our controller alone allocate meanwhile."""
-    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
     if STATIC not in cluster.nodes():
         cluster.add_node(STATIC, machine="dgx-a100")
+    try:
+        with controller_alone(cluster, source) as kube:
+            for gpu in range(PARTITIONED):
+                partition(cluster, STATIC, gpu)
+            cluster.install_nvidia_driver(
+                source, WHOLE, gates=("TimeSlicingSettings", nvidia_driver.MPS_GATE)
+            )
+            cluster.install_nvidia_driver(source, DYNAMIC, gates=("DynamicMIG",))
+            cluster.install_nvidia_driver(source, STATIC)
+            wait_managed(kube)
+            yield kube
+    finally:
+        cluster.remove_node(STATIC)
+
+
+@contextlib.contextmanager
+def controller_alone(cluster: api.Cluster, source: Path) -> Iterator[client.KubeClient]:
+    """Have our controller alone run meanwhile, for NVIDIA's driver; take that away in the end."""
+    kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
     chart.install(release.WHERE, MANAGED, NO_PLUGIN)
     playground.until(
         lambda: not other_drivers.published(kube, names.DRIVER), 120, "our slices are gone"
     )
     try:
-        for gpu in range(PARTITIONED):
-            partition(cluster, STATIC, gpu)
-        cluster.install_nvidia_driver(source, WHOLE, gates=("TimeSlicingSettings",))
-        cluster.install_nvidia_driver(source, DYNAMIC, gates=("DynamicMIG",))
-        cluster.install_nvidia_driver(source, STATIC)
-        allocator = names.ALLOCATOR_TAINT
-        playground.until(lambda: rule_taint(kube) == allocator, 120, "the controller has the GPUs")
         yield kube
     finally:
         chart.install(release.WHERE, MANAGED, managed_devices.NOWHERE, NO_PLUGIN)
         playground.until(lambda: rule_taint(kube) is None, 120, "the rule is gone")
         cluster.uninstall_nvidia_driver(source)
-        cluster.remove_node(STATIC)
         release.install()
+
+
+def wait_managed(kube: client.KubeClient) -> None:
+    """Wait until the controller allocates the driver's devices."""
+    allocator = names.ALLOCATOR_TAINT
+    playground.until(lambda: rule_taint(kube) == allocator, 120, "the controller has the GPUs")
 
 
 def partition(cluster: api.Cluster, node: str, gpu: int) -> None:
@@ -187,10 +205,31 @@ def refused_prepares(field: playground.Playground) -> list[str]:
     return [str(item.get("note", "")) for item in failed]
 
 
+def client_view(field: playground.Playground, pod: str, container: str) -> Any:
+    """Return what a container's CUDA program, `simclient`, says of its device and limits."""
+
+    def line() -> str:
+        words = ("logs", "-n", field.namespace, pod, "-c", container)
+        return field.cluster.kubectl(*words).partition("\n")[0]
+
+    return json.loads(playground.until(line, 20, f"the program of {container} says what it sees"))
+
+
+def mps_daemons(field: playground.Playground) -> list[str]:
+    """Return the Deployments of the driver's MPS control daemons."""
+    words = ("get", "deployments", "-n", nvidia_driver.NAMESPACE, "--output=name")
+    return field.cluster.kubectl(*words).split()
+
+
 def ration(field: playground.Playground, *words: str) -> Any:
     """Return what a command of `ration` prints as JSON; it may end with 1, for what waits."""
-    command = [str(Path(sys.executable).with_name("ration")), *words, "-o", "json"]
-    command += ["--source", "cluster", "--kubeconfig", str(field.cluster.kubeconfig)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = run_ration(field, *words, "-o", "json", "--source", "cluster")
     assert done.returncode in {0, 1}, done.stderr
     return json.loads(done.stdout)
+
+
+def run_ration(field: playground.Playground, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of `ration` against the cluster."""
+    command = [str(Path(sys.executable).with_name("ration")), *words]
+    command += ["--kubeconfig", str(field.cluster.kubeconfig)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

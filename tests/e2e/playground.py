@@ -214,6 +214,11 @@ class Playground:
         items = self.kube.list(gvr.EVENTS, namespace=self.namespace).items
         return {item["reason"] for item in items}
 
+    def events_of(self, reason: str) -> list[str]:
+        """Return the notes of all events of the namespace with a reason."""
+        items = self.kube.list(gvr.EVENTS, namespace=self.namespace).items
+        return [str(item.get("note", "")) for item in items if item["reason"] == reason]
+
     def told(self, name: str, reason: str, within_s: float = 20) -> list[str]:
         """Wait for an event of that reason about an object."""
         return until(lambda: self.events(name, reason), within_s, f"{reason} about {name}")

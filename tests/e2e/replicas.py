@@ -12,7 +12,7 @@ import yaml
 
 from driver import errors
 from driver.kube import client, gvr
-from hack.cluster import api, argv
+from hack.cluster import api, argv, state
 from hack.cluster import errors as cluster_errors
 from tests.fakes.faultproxy import own_lease, plan, proxy
 
@@ -22,7 +22,7 @@ _CLUSTERS_OWN = ("controller-0", "controller-1", "controller-2")
 
 
 class Replicas:
-    """`with Replicas(...)`: the cluster's own controllers rest meanwhile."""
+    """`with Replicas(...)`: the cluster's own controllers, processes or pods, rest meanwhile."""
 
     def __init__(
         self,
@@ -46,6 +46,8 @@ class Replicas:
         self.rotations = 0
 
     def __enter__(self) -> Self:
+        if self._cluster.driver is state.Driver.PODS:
+            self._scale(0)
         for name in _CLUSTERS_OWN:
             if self._runs(name):
                 self._cluster.stop(name)
@@ -69,6 +71,15 @@ class Replicas:
             between.__exit__()
         for name in self._resting:
             self._cluster.start(name)
+        if self._cluster.driver is state.Driver.PODS:
+            self._scale(2)
+
+    def _scale(self, count: int) -> None:
+        """Have so many of the release's controllers run."""
+        namespace, name = _LEASE
+        self._cluster.kubectl("scale", "deployment", name, f"--replicas={count}", "-n", namespace)
+        words = ("rollout", "status", "deployment", name, "-n", namespace, "--timeout=90s")
+        self._cluster.kubectl(*words)
 
     def start(self, index: int) -> None:
         """Start a replica; its log goes on in the same file."""
@@ -92,6 +103,17 @@ class Replicas:
         for index, process in list(self._processes.items()):
             if process.poll() is not None:
                 self.start(index)
+
+    def roll(self) -> None:
+        """End each replica as an upgrade does, and start it again before the next one ends."""
+        for index, process in list(self._processes.items()):
+            process.terminate()
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            self.start(index)
 
     def kill_leader(self) -> bool:
         """SIGKILL whoever holds the Lease, if it is one of ours."""
@@ -161,7 +183,7 @@ class Replicas:
 
     def _server(self) -> tuple[str, Path]:
         """The API server's address, and its authority as a file."""
-        document = yaml.safe_load(self._cluster.controller_kubeconfig.read_text())
+        document = yaml.safe_load(self._cluster.kubeconfig.read_text())
         cluster = document["clusters"][0]["cluster"]
         authority = self._folder / "authority.pem"
         authority.write_bytes(base64.b64decode(cluster["certificate-authority-data"]))

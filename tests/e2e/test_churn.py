@@ -22,8 +22,7 @@ import pytest
 
 from driver.kube import client, gvr
 from hack.cluster import api
-from tests.e2e import campaign, fleet, load, playground, replicas
-from tests.fakes.faultproxy import plan
+from tests.e2e import campaign, fleet, load, playground, replicas, storms
 
 SEED = int(os.environ.get("CHURN_SEED", "20261121"))
 CLAIMS = int(os.environ.get("CHURN_CLAIMS", "2000"))
@@ -35,51 +34,6 @@ GATED = 5
 ALLOCATORS = ("controller", "scheduler")
 HANDOVER_S = 30.0
 FLIP_S = float(os.environ.get("CHURN_FLIP_S", "130"))
-BUSY: plan.Odds = (
-    (0.01, plan.Answer(429, "TooManyRequests", retry_after_s=1)),
-    (0.01, plan.Answer(500, "InternalError")),
-    (0.005, plan.Answer(503, "ServiceUnavailable")),
-    (0.005, plan.Answer(504, "Timeout")),
-    (0.01, plan.ResetBefore()),
-    (0.01, plan.Slow(0.5)),
-    (0.001, plan.HalfOpen(8)),
-    (0.0005, plan.BlackHole(4)),
-)
-WRITES: plan.Odds = (*BUSY, (0.03, plan.ResetAfter()), (0.03, plan.Answer(409, "Conflict")))
-LEASE: plan.Odds = (
-    (0.02, plan.Answer(500, "InternalError")),
-    (0.02, plan.ResetAfter()),
-    (0.005, plan.HalfOpen(6)),
-)
-FRAMES: plan.FrameOdds = (
-    (0.002, plan.Lose()),
-    (0.01, plan.Duplicate()),
-    (0.01, plan.Replay()),
-    (0.0003, plan.Expire()),
-    (0.003, plan.Trickle(1.0)),
-    (0.0003, plan.Cut()),
-)
-
-
-def storm(seed: int) -> plan.Seeded:
-    """The faults of one replica's proxy."""
-    return plan.Seeded(
-        seed,
-        {
-            plan.Kind.PATCH: WRITES,
-            plan.Kind.CREATE: WRITES,
-            plan.Kind.REPLACE: LEASE,
-            plan.Kind.GET: BUSY,
-            plan.Kind.LIST: BUSY,
-            plan.Kind.WATCH: (
-                *BUSY,
-                (0.05, plan.Answer(410, "Expired")),
-                (0.01, plan.HalfOpen(20)),
-            ),
-        },
-        FRAMES,
-        bookmark_loss=0.3,
-    )
 
 
 @pytest.fixture
@@ -93,7 +47,7 @@ def ground(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[playground
 def begun(
     ground: playground.Playground, folder: Path, allocators: dict[str, str]
 ) -> Iterator[campaign.Campaign]:
-    choosers = (storm(SEED), storm(SEED + 1))
+    choosers = (storms.storm(SEED), storms.storm(SEED + 1))
     ours = replicas.Replicas(
         ground.cluster, ground.kube, folder, choosers, ("--relist-seconds=20",)
     )
@@ -109,30 +63,14 @@ def stormy(ground: playground.Playground, tmp_path: Path) -> Iterator[campaign.C
     yield from begun(ground, tmp_path, dict.fromkeys(names, "controller"))
 
 
-def upset(item: campaign.Campaign, every_s: float) -> None:
-    """Now and then kill the leader; whoever is dead comes back; rotate the token in between."""
-    turn = 0
-    while not item.stop.wait(every_s / 2):
-        turn += 1
-        if turn % 2:
-            item.ours.kill_leader()
-        else:
-            item.ours.rotate()
-
-
-def reviving(item: campaign.Campaign) -> None:
-    while not item.stop.wait(2.0):
-        item.ours.revive()
-
-
 @pytest.mark.timeout(780)
 def test_claims_come_and_go_and_nothing_is_given_twice_whatever_breaks(
     stormy: campaign.Campaign,
 ) -> None:
     gated = stormy.load.gated(GATED)
     stormy.behind(stormy.rogue.run, stormy.kubelets, stormy.stop)
-    stormy.behind(upset, stormy, 120.0)
-    stormy.behind(reviving, stormy)
+    stormy.behind(storms.upset, stormy.ours, stormy.stop, 120.0)
+    stormy.behind(storms.revive, stormy.ours, stormy.stop)
     try:
         stormy.load.run(load.Measure(CLAIMS, at_once=100), stormy.stop)
         playground.until(lambda: len(stormy.load.live) <= GATED, 240, "the pods come and go")
@@ -187,7 +125,7 @@ def test_nodes_change_their_allocator_under_load_and_the_two_never_overlap(
 ) -> None:
     flips = Flips(mixed.nodes, lanes=5)
     flips.behind(mixed)
-    mixed.behind(reviving, mixed)
+    mixed.behind(storms.revive, mixed.ours, mixed.stop)
     try:
         measure = load.Measure(100, 60, load.EITHER, anywhere=1.0, twins=0.0, seconds=FLIP_S)
         mixed.load.run(measure, mixed.stop)

@@ -1,7 +1,7 @@
 """NVIDIA's own DRA driver on every node, with our controller alone to allocate its devices.
 
 The driver comes from the folder that RATION_NVIDIA_DRIVER names; without it all is skipped. Left
-out: MPS, which needs pods of its own image, passthrough, and ComputeDomains.
+out: passthrough, and ComputeDomains.
 
 Faults of its own that bear on these tests, by its issues: 563 (`index` is published no more, and
 gpu-test6.yaml reads it), 374 and 709 (the lock of the node times out under load). It has no issue
@@ -37,7 +37,6 @@ DEMOS = [
     "gpu-test8.yaml",
 ]
 """All of the quickstart but MPS (mps, test5), passthrough (vfio), ComputeDomains (imex), test6."""
-LOCK_TIMEOUT = "error acquiring prep/unprep lock"
 
 
 field = release.field
@@ -129,6 +128,30 @@ def test_the_drivers_time_slicing_of_a_claim_reaches_the_gpu(field: playground.P
     assert machine.board(machine.gpus[3]).timeslice == codes.Timeslice.LONG
 
 
+def test_the_drivers_mps_of_a_claim_limits_the_programs_of_its_containers(
+    field: playground.Playground, source: Path
+) -> None:
+    objects = nvidia.demo(source, "v1/gpu-test-mps.yaml")
+    (pod,) = (entry for entry in objects if entry["kind"] == "Pod")
+    pod["spec"]["nodeSelector"] = playground.on(nvidia.WHOLE)
+    for container in pod["spec"]["containers"]:
+        container["args"] = ["simclient --hold 1; exec sleep 3600"]
+    with nvidia.applied(field, objects):
+        field.running("test-pod", 2 * WITHIN_S)
+        (claim,) = field.claims()
+        (config,) = claim["status"]["allocation"]["devices"]["config"]
+        assert config["source"] == "FromClaim"
+        assert config["opaque"]["parameters"]["sharing"]["strategy"] == "MPS"
+        for container in ("mps-ctr0", "mps-ctr1"):
+            seen = nvidia.client_view(field, "test-pod", container)
+            assert "error" not in seen, seen
+            assert seen["mps"]["threadPercentage"] == 50
+        daemons = nvidia.mps_daemons(field)
+        assert len(daemons) == 1
+        field.delete_pod("test-pod")
+        playground.until(lambda: not nvidia.mps_daemons(field), 60, "its control daemon is gone")
+
+
 def test_fixed_partitions_of_two_pods_are_of_one_gpu(field: playground.Playground) -> None:
     uuid = nvidia.machine(field.cluster, nvidia.STATIC).gpus[0].uuid
     for name, profile in (("small", "1g.5gb"), ("large", "3g.20gb")):
@@ -171,6 +194,33 @@ def test_a_pod_that_asks_for_too_much_is_told_what_each_node_has(
     assert document["reason"] == "NoFit"
     (note, *_) = field.told("nine", "NoFit", 40)
     assert "8 of 9" in note
+
+
+def test_a_cordoned_gpu_of_the_driver_takes_nothing_new_until_it_is_uncordoned(
+    field: playground.Playground,
+) -> None:
+    uuid = nvidia.machine(field.cluster, nvidia.DYNAMIC).gpus[4].uuid
+    gpu = f"{nvidia.DYNAMIC}/{uuid}"
+    run(field, "holder", nvidia.DYNAMIC, nvidia.request("mig", parentUUID=uuid, profile="1g.10gb"))
+    field.running("holder")
+    cordoned = nvidia.run_ration(field, "cordon", gpu)
+    assert cordoned.returncode == 0, cordoned.stderr
+    try:
+        for name, request in (
+            ("whole", nvidia.request(uuid=uuid)),
+            ("part", nvidia.request("mig", parentUUID=uuid, profile="2g.20gb")),
+        ):
+            run(field, name, nvidia.DYNAMIC, request)
+            (note, *_) = field.told(name, "NoFit", 40)
+            assert "DeviceCordoned" in note
+        drained = nvidia.run_ration(field, "drain", gpu, "--evict", "--force", "--timeout", "60s")
+        assert drained.returncode == 0, drained.stdout + drained.stderr
+        assert field.find("holder") is None
+    finally:
+        uncordoned = nvidia.run_ration(field, "uncordon", gpu)
+    assert uncordoned.returncode == 0, uncordoned.stderr
+    field.delete_pod("whole")
+    field.running("part", 2 * WITHIN_S)
 
 
 def test_the_gpus_count_in_the_figures_of_the_cluster(field: playground.Playground) -> None:
@@ -233,7 +283,7 @@ def test_a_hundred_claims_are_prepared_and_no_device_is_given_twice(
         assert time.monotonic() < deadline, (done, field.reasons())
         time.sleep(0.3)
     refused = nvidia.refused_prepares(field)
-    assert [note for note in refused if LOCK_TIMEOUT not in note] == []
+    assert [note for note in refused if nvidia.LOCK_TIMEOUT not in note] == []
 
 
 def test_the_driver_comes_back_with_its_node(field: playground.Playground) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driver import clock, names
+from driver import clock
 from driver.cli import cluster
 from driver.cli import errors as cli_errors
 from driver.cli.cluster import Kubeconfig
@@ -20,12 +20,15 @@ DETAILS = (
     " on the Node. One GPU: by that annotation; the node's plugin taints everything that "
     "the GPU is published as, within some ten seconds, and this waits for it. Pods "
     "without GPUs still come: `kubectl cordon` keeps those away.\n\n"
+    "GPUs of another DRA driver, where Ration's plugin publishes none, and all devices of "
+    "--driver-name: by DeviceTaintRules alone.\n\n"
     "Requires the rights to get nodes, to list and create "
     "devicetaintrules.resource.k8s.io and, for one GPU, to list resourceslices and patch "
     "nodes.\n\n"
     "  ration cordon gpu-1\n\n"
     "  ration cordon gpu-1/gpu-0000-18-00-0\n\n"
     "  ration cordon gpu-1/GPU-5f0c1c6e-8d5b-4a2f-9a6e-2d6c6f0f8f11 --dry-run\n\n"
+    "  ration cordon gpu-1 --driver-name nic.example.com\n\n"
     "Exit codes: 0 it is cordoned; 1 the plugin has not taken it up in time; 2 there is "
     "no such node or GPU; 3 the API server refused or was not reached."
 )
@@ -46,7 +49,9 @@ Target = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Print the actions without executing them.")
 ]
-DriverName = Annotated[str, typer.Option(help="name of the DRA driver, as installed")]
+DriverName = Annotated[
+    str, typer.Option(help="DRA driver of the devices; default: that of the node's GPUs.")
+]
 _Wait = Annotated[
     bool, typer.Option("--wait/--no-wait", help="Wait until the plugin has applied it.")
 ]
@@ -64,17 +69,16 @@ class CordonOptions:
 @contextmanager
 def open_api(
     cordon_options: CordonOptions,
-) -> Iterator[tuple["api.CordonApi", "targets.Target", frozenset[str]]]:
-    """The target as it is found, with its other names; failures end the command."""
+) -> Iterator[tuple["api.CordonApi", "targets.TargetDevices"]]:
+    """The devices of the target; failures end the command."""
     # Loaded where it is used: other commands need none of it.
     from driver.cli.cordon import api, targets  # noqa: PLC0415
 
     with cli_errors.exit_on_error():
         desired = targets.parse(cordon_options.target)
         kube = cluster.connect_supported(cordon_options.kubeconfig)
-        cluster_api = api.CordonApi(kube, cordon_options.driver, clock.SystemClock())
-        target, also = cluster_api.resolve(desired)
-        yield cluster_api, target, also
+        cluster_api = api.CordonApi(kube, clock.SystemClock())
+        yield cluster_api, cluster_api.resolve(desired, cordon_options.driver)
 
 
 def cordon(
@@ -82,14 +86,14 @@ def cordon(
     *,
     dry_run: DryRun = False,
     wait: _Wait = True,
-    driver_name: DriverName = names.DRIVER,
+    driver_name: DriverName = "",
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Let nothing new go on a node's GPUs, or on one GPU."""
-    with open_api(CordonOptions(target, driver_name, kubeconfig)) as (cluster_api, result, _):
-        mark(cluster_api, result, driver_name, dry=dry_run)
+    with open_api(CordonOptions(target, driver_name, kubeconfig)) as (cluster_api, devices):
+        mark(cluster_api, devices, dry=dry_run)
         if wait and not dry_run:
-            _settle(cluster_api, result, cordoned=True)
+            _settle(cluster_api, devices, cordoned=True)
 
 
 def uncordon(
@@ -97,29 +101,27 @@ def uncordon(
     *,
     dry_run: DryRun = False,
     wait: _Wait = True,
-    driver_name: DriverName = names.DRIVER,
+    driver_name: DriverName = "",
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Let new work on a node's GPUs, or on one GPU, again."""
     from driver.cli.cordon import marks  # noqa: PLC0415
 
-    with open_api(CordonOptions(target, driver_name, kubeconfig)) as (cluster_api, result, also):
-        writes = cluster_api.carry_out(
-            lambda now: marks.uncordon_writes(result, now, also), result.node, dry=dry_run
-        )
+    with open_api(CordonOptions(target, driver_name, kubeconfig)) as (cluster_api, devices):
+        result = devices.target
+        writes = cluster_api.carry_out(marks.uncordon_writes, devices, dry=dry_run)
         _tell(writes, f"{result} uncordoned", f"{result} was not cordoned", dry=dry_run)
-        alone = sorted(cluster_api.read_marks(result.node).annotation - {names.ALL})
+        alone = sorted(cluster_api.read_marks(devices).gpus)
         if alone and not result.gpu:
             again = ", ".join(f"ration uncordon {result.node}/{item}" for item in alone)
             typer.echo(f"cordoned for themselves, still: {', '.join(alone)} ({again})", err=True)
         elif wait and not dry_run:
-            _settle(cluster_api, result, cordoned=False)
+            _settle(cluster_api, devices, cordoned=False)
 
 
 def mark(
     cluster_api: "api.CordonApi",
-    target: "targets.Target",
-    driver: str,
+    devices: "targets.TargetDevices",
     *,
     dry: bool,
     err: bool = False,
@@ -127,9 +129,8 @@ def mark(
     """Cordon it, and say so, with `err` on standard error."""
     from driver.cli.cordon import marks  # noqa: PLC0415
 
-    writes = cluster_api.carry_out(
-        lambda now: marks.cordon_writes(target, now, driver), target.node, dry=dry
-    )
+    target = devices.target
+    writes = cluster_api.carry_out(marks.cordon_writes, devices, dry=dry)
     _tell(writes, f"{target} cordoned", f"{target} is already cordoned", dry=dry, err=err)
 
 
@@ -144,11 +145,14 @@ def _tell(
         typer.echo(f"would {item}", err=err)
 
 
-def _settle(cluster_api: "api.CordonApi", target: "targets.Target", *, cordoned: bool) -> None:
+def _settle(
+    cluster_api: "api.CordonApi", devices: "targets.TargetDevices", *, cordoned: bool
+) -> None:
     """Wait for the plugin where it is the one to tell; a rule holds without it."""
-    if cordoned and not target.gpu and cluster_api.read_marks(target.node).rule:
+    target = devices.target
+    if not devices.is_own or (cordoned and not target.gpu and cluster_api.read_marks(devices).rule):
         return
-    if not cluster_api.wait_published(target, cordoned=cordoned, within_s=_TAKEN_UP_S):
+    if not cluster_api.wait_published(devices, cordoned=cordoned, within_s=_TAKEN_UP_S):
         cli_errors.stop(
             f"{target}: the node's plugin has not taken it up after {_TAKEN_UP_S:.0f} s, and does "
             f"so once it runs: ration doctor --node {target.node}",

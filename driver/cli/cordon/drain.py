@@ -25,10 +25,14 @@ class Drain:
     """Drain of one target. Raises ApiError."""
 
     def __init__(
-        self, cluster_api: api.CordonApi, target: targets.Target, say: Say, time: clock.Clock
+        self,
+        cluster_api: api.CordonApi,
+        devices: targets.TargetDevices,
+        say: Say,
+        time: clock.Clock,
     ) -> None:
         self._desk = cluster_api
-        self._target = target
+        self._devices = devices
         self._say = say
         self._clock = time
         self._never = threading.Event()
@@ -39,7 +43,7 @@ class Drain:
         """Evict, and look until nobody holds it or the time is over; who holds it then."""
         deadline = self._clock.monotonic() + manner.within_s
         previous: frozenset[ids.Key] = frozenset()
-        while left := self._desk.holders(self._target):
+        while left := self._desk.holders(self._devices):
             now = frozenset(holder.claim for holder in left)
             self._progress(previous, now)
             previous = now

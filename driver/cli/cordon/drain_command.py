@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from driver import clock, errors, names
+from driver import clock, errors
 from driver.cli import errors as cli_errors
 from driver.cli import output as out
 from driver.cli.cluster import Kubeconfig
@@ -39,7 +39,7 @@ def show(  # noqa: PLR0913 - the options of a command
     force: _Force = False,
     timeout: _Timeout = "5m",
     dry_run: command.DryRun = False,
-    driver_name: command.DriverName = names.DRIVER,
+    driver_name: command.DriverName = "",
     kubeconfig: Kubeconfig = None,
     output: out.Output = out.Format.TABLE,
 ) -> None:
@@ -53,15 +53,14 @@ def show(  # noqa: PLR0913 - the options of a command
             raise errors.BadInput("--force", "evicts nothing by itself", "--evict too")
     with command.open_api(command.CordonOptions(target, driver_name, kubeconfig)) as (
         cluster_api,
-        result,
-        _,
+        devices,
     ):
-        command.mark(cluster_api, result, driver_name, dry=dry_run, err=True)
-        left = cluster_api.holders(result)
+        command.mark(cluster_api, devices, dry=dry_run, err=True)
+        left = cluster_api.holders(devices)
         if evict and left and not dry_run:
             work = drain.Drain(
-                cluster_api, result, lambda text: typer.echo(text, err=True), clock.SystemClock()
+                cluster_api, devices, lambda text: typer.echo(text, err=True), clock.SystemClock()
             )
             left = work.run(drain.DrainOptions(force, within_s))
-        out.show_answer(drain.build_answer(result, left, force=evict and force), output)
+        out.show_answer(drain.build_answer(devices.target, left, force=evict and force), output)
     raise typer.Exit(cli_errors.NO if left else cli_errors.DONE)

@@ -6,7 +6,6 @@ from enum import StrEnum
 
 from driver import ids
 from driver.cli.cordon import targets
-from driver.devices import faces
 from driver.resources.core import pods
 from driver.resources.dra import claims
 
@@ -43,8 +42,7 @@ class Holder:
 
 
 def holders(
-    target: targets.Target,
-    driver: str,
+    target_devices: targets.TargetDevices,
     claimed: Iterable[claims.Claim],
     running: Iterable[pods.Pod],
 ) -> tuple[Holder, ...]:
@@ -53,7 +51,7 @@ def holders(
     return tuple(
         holder
         for claim in sorted(claimed, key=lambda pod: pod.key)
-        if (devices := _devices(claim, target, driver))
+        if (devices := _devices(claim, target_devices))
         for holder in _of(claim, devices, pod_list)
     )
 
@@ -68,14 +66,12 @@ def evictable_holders(result: Iterable[Holder], *, force: bool) -> Mapping[ids.K
     }
 
 
-def _devices(claim: claims.Claim, target: targets.Target, driver: str) -> tuple[str, ...]:
+def _devices(claim: claims.Claim, target_devices: targets.TargetDevices) -> tuple[str, ...]:
     results = claim.allocation.results if claim.allocation else ()
     return tuple(
         result.device.device
         for result in results
-        if (result.device.driver, result.device.pool) == (driver, target.node)
-        and not result.admin_access
-        and target.gpu in {"", faces.gpu_name(result.device.device)}
+        if target_devices.includes(result.device) and not result.admin_access
     )
 
 

@@ -1,11 +1,12 @@
-"""Parses the node, or the GPU of a node, that a user names. Pure."""
+"""Parses the node, or the GPU of a node, that a user names, and finds its devices. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from driver import errors, ids, names
 from driver.devices import faces
-from driver.resources.dra import slices
+from driver.resources.dra import claims, slices
+from driver.scheduling.allocator.capacity import vocabulary
 
 _EXPECTED = "NODE, or NODE/GPU with the GPU's name, UUID or PCI address"
 
@@ -28,6 +29,86 @@ class Gpu:
     name: ids.DeviceName
     known_as: frozenset[str]
     devices: frozenset[ids.DeviceName]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetDevices:
+    """Devices of a target: those of one driver.
+
+    `is_own`: the driver is Ration's kubelet plugin, which reads the Node's annotation. `gpu` is the
+    target's GPU as it is published; None for a whole node, or for a GPU that is gone. `pools` are
+    the driver's pools of the node.
+    """
+
+    target: Target
+    driver: str
+    is_own: bool = True
+    gpu: Gpu | None = None
+    pools: frozenset[str] = frozenset()
+
+    @property
+    def known_as(self) -> frozenset[str]:
+        """Every name of the GPU; none for a whole node."""
+        return self.gpu.known_as if self.gpu else frozenset({self.target.gpu} - {""})
+
+    def includes(self, device: claims.DeviceId) -> bool:
+        """Return whether an allocated device is one of them."""
+        if device.driver != self.driver or device.pool not in {*self.pools, self.target.node}:
+            return False
+        if self.is_own:
+            return self.target.gpu in {"", faces.gpu_name(device.device)}
+        return self.gpu is None or device.device in self.gpu.devices
+
+
+def choose_driver(target: Target, published: Iterable[slices.Slice], named: str) -> str:
+    """Return the driver that a user named, or that whose GPUs the node publishes.
+
+    Raises BadInput where several drivers publish GPUs there.
+    """
+    by_driver = _by_driver(published)
+    own = [driver for driver, members in sorted(by_driver.items()) if is_own(driver, members)]
+    others = [driver for driver in sorted(by_driver) if vocabulary.is_described(driver)]
+    if named or own or not others:
+        return named or next(iter(own), names.DRIVER)
+    if len(others) > 1:
+        raise errors.BadInput(
+            str(target), f"{' and '.join(others)} publish GPUs of this node", "--driver-name too"
+        )
+    return others[0]
+
+
+def is_own(driver: str, published: Iterable[slices.Slice]) -> bool:
+    """Return whether a driver is Ration's kubelet plugin, under whatever name it is installed."""
+    return driver == names.DRIVER or any(
+        names.ATTR_ALLOCATOR in device.attributes
+        for resource_slice in published
+        if resource_slice.driver == driver
+        for device in resource_slice.devices[:1]
+    )
+
+
+def find_devices(
+    target: Target, driver: str, published: Iterable[slices.Slice], marked: frozenset[str]
+) -> TargetDevices:
+    """Return the devices of a target; `marked` are the GPUs of the node that are cordoned.
+
+    Raises BadInput where the node publishes no such GPU, and none of that name is marked.
+    """
+    members = tuple(entry for entry in published if entry.driver == driver)
+    own = is_own(driver, members)
+    pools = frozenset(entry.pool for entry in members)
+    if not target.gpu:
+        return TargetDevices(target, driver, own, None, pools)
+    gpus = list_gpus(members) if own else _list_other_gpus(driver, members)
+    if target.gpu in marked and not any(target.gpu in gpu.known_as for gpu in gpus):
+        return TargetDevices(target, driver, own, None, pools)  # it is gone, its mark is not
+    gpu = find_gpu(target, gpus)
+    holding = (
+        entry.pool
+        for entry in members
+        if any(device.name in gpu.devices for device in entry.devices)
+    )
+    return TargetDevices(Target(target.node, gpu.name), driver, own, gpu, frozenset(holding))
 
 
 def parse(text: str) -> Target:
@@ -58,6 +139,37 @@ def list_gpus(resource_slices: Iterable[slices.Slice]) -> tuple[Gpu, ...]:
         )
         for name, members in sorted(devices.items())
     )
+
+
+def _list_other_gpus(driver: str, members: Iterable[slices.Slice]) -> tuple[Gpu, ...]:
+    """Return the GPUs of another driver, each named by its shortest device name.
+
+    A device of a driver without a vocabulary stands for itself.
+    """
+    devices: dict[str, list[slices.Device]] = {}
+    for member in members:
+        for device in member.devices:
+            devices.setdefault(vocabulary.gpu_key(driver, device), []).append(device)
+    return tuple(
+        Gpu(
+            min((device.name for device in group), key=lambda name: (len(name), name)),
+            frozenset({key, *(device.name for device in group), *map(str, _addresses(group))}),
+            frozenset(device.name for device in group),
+        )
+        for key, group in sorted(devices.items())
+    )
+
+
+def _addresses(group: Iterable[slices.Device]) -> Iterable[object]:
+    for device in group:
+        yield device.attributes.get(names.ATTR_PCI_BUS_ID, device.name)
+
+
+def _by_driver(published: Iterable[slices.Slice]) -> dict[str, list[slices.Slice]]:
+    result: dict[str, list[slices.Slice]] = {}
+    for entry in published:
+        result.setdefault(entry.driver, []).append(entry)
+    return result
 
 
 def find_gpu(target: Target, gpus: Iterable[Gpu]) -> Gpu:

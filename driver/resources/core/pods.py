@@ -128,7 +128,6 @@ class Pod:
     uid: ids.PodUid
     created: str = ""
     priority: int = 0
-    scheduler: str = "default-scheduler"
     node: ids.NodeName | None = None
     nominated: ids.NodeName | None = None
     phase: str = "Pending"
@@ -201,7 +200,6 @@ def parse(obj: fields.Raw) -> Pod:
         uid=ids.PodUid(fields.text(meta, "uid", "metadata")),
         created=fields.text(meta, "creationTimestamp", "metadata"),
         priority=fields.integer(spec, "priority", "spec"),
-        scheduler=fields.text(spec, "schedulerName", "spec", "default-scheduler"),
         node=ids.NodeName(node) if node else None,
         nominated=ids.NodeName(nominated) if nominated else None,
         phase=fields.text(status, "phase", "status", "Pending"),

@@ -86,11 +86,16 @@ class Placement:
     scored_nodes: tuple[ScoredNode, ...] = ()
     scheduler_assignments: tuple[DeviceAssignment, ...] = ()
 
+    @property
+    def all_assignments(self) -> tuple[DeviceAssignment, ...]:
+        """Assignments of all unallocated claims, whoever allocates them."""
+        return (*self.assignments, *self.scheduler_assignments)
+
     def claim_assignments(self, claim_index: int) -> tuple[DeviceAssignment, ...]:
         """Return the assignments of one claim, in the order of its requests."""
         return tuple(
             assignment
-            for assignment in (*self.assignments, *self.scheduler_assignments)
+            for assignment in self.all_assignments
             if assignment.claim_index == claim_index
         )
 

@@ -93,9 +93,12 @@ class TentativeState:
 
     @property
     def has_network_devices(self) -> bool:
-        """True if a placed member has a device that other nodes may reach."""
-        picks = (pick for _, member in self._placements for pick in member.placement.assignments)
-        return any(pick.reach.node is None for pick in picks)
+        """True if a placed member has, or kube-scheduler gives it, a device of several nodes."""
+        return any(
+            assignment.reach.node is None
+            for _, member in self._placements
+            for assignment in member.placement.all_assignments
+        )
 
     def has_changed(self, index: int) -> bool:
         """Return whether a claim of a member was allocated to a placed one."""
@@ -105,20 +108,21 @@ class TentativeState:
         """Return a member as it is now: claims shared with placed members are allocated."""
         workload = self._gang[index]
         allocated = [
-            self._allocated[open_claim.key]
-            for open_claim in workload.open_claims
-            if open_claim.key in self._allocated
+            self._allocated[claim.key]
+            for claim in workload.unallocated_claims
+            if claim.key in self._allocated
         ]
         if not allocated:
             return workload
-        rest = tuple(
-            open_claim
-            for open_claim in workload.open_claims
-            if open_claim.key not in self._allocated
-        )
         return replace(
-            workload, open_claims=rest, allocated_claims=(*workload.allocated_claims, *allocated)
+            workload,
+            open_claims=self._without_allocated(workload.open_claims),
+            allocated_claims=(*workload.allocated_claims, *allocated),
+            scheduler_claims=self._without_allocated(workload.scheduler_claims),
         )
+
+    def _without_allocated(self, member_claims: Sequence[claims.Claim]) -> tuple[claims.Claim, ...]:
+        return tuple(claim for claim in member_claims if claim.key not in self._allocated)
 
     def is_sequential(self, member: int) -> bool:
         """Return whether each placement of its shape changes all nodes' fills (topology spread)."""
@@ -147,7 +151,7 @@ class TentativeState:
     def groups(self, members: Sequence[int]) -> list[list[int]]:
         """Return groups of members that no node distinguishes.
 
-        A member that shares an open claim with others is a group of its own.
+        A member that shares an unallocated claim with others is a group of its own.
         """
         by_key: dict[Hashable, list[int]] = {}
         for member in members:
@@ -190,9 +194,9 @@ class TentativeState:
         placement = node_result.placement(query, node, fit, explanation)
         decision = allocation_result.build_decision(self._view, member, placement)
         self._view.apply(decision)
-        for claim in member.open_claims:
+        for claim in member.unallocated_claims:
             if claim.key in self._shared:
-                allocation = decision.allocations[claim.key]
+                allocation = decision.all_allocations[claim.key]
                 self._allocated[claim.key] = replace(claim, allocation=allocation)
         self._placements.append((index, gang_types.MemberPlacement(member, placement)))
         return True
@@ -202,14 +206,14 @@ class TentativeState:
         self._view.undo(count)
         for _ in range(count):
             _, member = self._placements.pop()
-            for claim in member.workload.open_claims:
+            for claim in member.workload.unallocated_claims:
                 self._allocated.pop(claim.key, None)
         if self._shared:
             self._clear_results()
 
     def _group_key(self, index: int) -> Hashable:
         member = self.member(index)
-        if any(claim.key in self._shared for claim in member.open_claims):
+        if any(claim.key in self._shared for claim in member.unallocated_claims):
             return index
         if index not in self._signatures:
             distinction = domain_filters.pod_signature(
@@ -340,8 +344,9 @@ class TentativeState:
 
 
 def _shared_claims(gang: Sequence[allocator_types.Workload]) -> frozenset[ids.Key]:
-    """Return open claims of more than one member."""
-    return frozenset(_duplicates(claim.key for member in gang for claim in member.open_claims))
+    """Return unallocated claims of more than one member."""
+    keys = (claim.key for member in gang for claim in member.unallocated_claims)
+    return frozenset(_duplicates(keys))
 
 
 def _duplicates(keys: Iterator[ids.Key]) -> Iterator[ids.Key]:

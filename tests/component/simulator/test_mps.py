@@ -94,6 +94,25 @@ def test_processes_with_a_gpu_open_are_in_the_hosts_proc_until_they_end(gpu: Gpu
     waiting.until(lambda: not shown.is_symlink(), WITHIN_S)
 
 
+@needs_root
+def test_in_a_root_without_proc_the_daemon_finds_its_server(gpu: Gpu) -> None:
+    """A pod that changes its root to the driver's has no other."""
+    root = layout.Layout(gpu.base).driver_root
+    inside = f"/tmp/{gpu.pipe.parent.name}"
+    (root / inside[1:]).mkdir(parents=True)
+    gpu.pipe = root / inside[1:]
+    folders = {"CUDA_MPS_PIPE_DIRECTORY": inside, "CUDA_MPS_LOG_DIRECTORY": inside}
+    environment = gpu.environment(PATH="/usr/sbin:/usr/bin", **folders)
+    command = ["chroot", str(root), "/usr/bin/nvidia-cuda-mps-control"]
+    subprocess.run([*command, "-d"], env=environment, check=True, timeout=WITHIN_S)
+    try:
+        assert gpu.once()["mps"]["server"]
+    finally:
+        subprocess.run(
+            command, input="quit -t 1\n", text=True, env=environment, check=True, timeout=WITHIN_S
+        )
+
+
 def test_the_server_is_a_process_of_its_own_program(gpu: Gpu) -> None:
     daemon = gpu.daemon()
     _, client = gpu.start()

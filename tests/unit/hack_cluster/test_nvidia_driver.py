@@ -6,11 +6,12 @@ from hack.cluster import foreign_plugins, guests, layout, nvidia_driver
 
 FOLDERS = layout.NodeLayout(Path("/lab/n/node-0"))
 KUBECONFIG = Path("/lab/n/node-0/config/gpu.nvidia.com.kubeconfig")
-PROGRAM = Path("/opt/gpu-kubelet-plugin")
+FOLDER = Path("/opt/nvidia")
+PROGRAM = FOLDER / "gpu-kubelet-plugin"
 
 
 def command() -> tuple[str, ...]:
-    return nvidia_driver.command(PROGRAM, FOLDERS, "node-0", KUBECONFIG)
+    return nvidia_driver.command(FOLDER, FOLDERS, "node-0", KUBECONFIG)
 
 
 def flags() -> dict[str, str]:
@@ -36,14 +37,20 @@ def test_the_process_sees_the_simulated_machines_proc_and_sys() -> None:
     assert words[:3] == ("unshare", "--mount", "--propagation=private")
     start = words.index("/lab/n/node-0/gpu/host-root")
     assert words[start + 1] == "/lab/n/node-0/gpu/driver-root/usr/bin/nvidia-smi"
-    views = words[start + 2 : words.index("--", start)]
+    assert words[start + 2] == "/opt/nvidia/templates"
+    views = words[start + 3 : words.index("--", start)]
     assert set(views) == {"proc/driver", "proc/devices", "proc/sys/kernel/random/boot_id", "sys"}
 
 
 def test_feature_gates_reach_the_plugin_by_its_variable() -> None:
     assert nvidia_driver.environment(()) == {}
     both = nvidia_driver.environment(("DynamicMIG", "TimeSlicingSettings"))
-    assert both == {"FEATURE_GATES": "DynamicMIG=true,TimeSlicingSettings=true"}
+    assert both["FEATURE_GATES"] == "DynamicMIG=true,TimeSlicingSettings=true"
+
+
+def test_control_daemons_of_its_mps_are_of_an_image_that_each_node_has() -> None:
+    assert flags()["--image-name"] == "ration.local/workload:latest"
+    assert nvidia_driver.environment(("MPSSupport",))["IMAGE_PULL_POLICY"] == "Never"
 
 
 def test_all_of_the_chart_but_its_pods_is_applied_with_the_plugins_account() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from driver import names
-from driver.resources.dra import pools
+from driver.resources.dra import pools, slices
 from driver.scheduling.allocator.policies import base
 from driver.scheduling.snapshot import snapshot
 
@@ -95,3 +95,10 @@ def _is_published_by_us(pool: pools.Pool) -> bool:
         for resource_slice in pool.slices
         for device in resource_slice.devices[:1]
     )
+
+
+def gpu_key(driver: str, device: slices.Device) -> str:
+    """Return what identifies the GPU of another driver's device; its name without a vocabulary."""
+    keys = _BY_DRIVER[driver].gpu_keys if driver in _BY_DRIVER else ()
+    values = (device.attributes.get(key) for key in keys)
+    return next((value for value in values if isinstance(value, str)), device.name)

@@ -1,5 +1,6 @@
 """`ration cordon`, `uncordon` and `drain` against an API server."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -298,3 +299,96 @@ def test_force_alone_and_a_wrong_time_are_refused(ration: Ration) -> None:
     assert ration("drain", "node-a", "--force").exit_code == 2
     answer = ration("drain", "node-a", "--evict", "--timeout", "soon")
     assert (answer.exit_code, answer.output.count("\n")) == (2, 1)
+
+
+NVIDIA, NIC = "gpu.nvidia.com", "nic.example.com"
+
+
+def nvidia_slice() -> objects.Raw:
+    """Two GPUs as NVIDIA's driver publishes them, with a MIG device of the first."""
+    whole = [
+        objects.with_values(objects.a_device(f"gpu-{number}", taints=[]), uuid=f"GPU-{number}")
+        for number in range(2)
+    ]
+    part = objects.a_device("gpu-0-mig-1g10gb-19-0", taints=[])
+    part = objects.with_values(part, type="mig", parentUUID="GPU-0", uuid="MIG-0")
+    return objects.a_slice("node-a", [*whole, part], NVIDIA)
+
+
+def cordoned(api: api_server.ApiServer) -> list[objects.Raw]:
+    """Return the selectors of the rules that cordon devices."""
+    rules = api.all(gvr.DEVICE_TAINT_RULES)
+    assert all(rule["spec"]["taint"] == CORDONED for rule in rules)
+    selectors = (rule["spec"]["deviceSelector"] for rule in rules)
+    return sorted(selectors, key=lambda selector: str(selector.get("device")))
+
+
+@pytest.fixture
+def others(api: api_server.ApiServer) -> api_server.ApiServer:
+    """A node whose GPUs NVIDIA's driver publishes, and whose NICs another one does."""
+    api.remove(gvr.RESOURCE_SLICES, published()["metadata"]["name"])
+    api.put(gvr.RESOURCE_SLICES, nvidia_slice())
+    api.put(gvr.RESOURCE_SLICES, objects.a_slice("node-a", [objects.a_device("nic-0")], NIC))
+    return api
+
+
+def test_a_node_of_another_gpu_driver_is_cordoned_by_a_rule_for_that_driver(
+    others: api_server.ApiServer, ration: Ration
+) -> None:
+    assert ration("cordon", "node-a").output == "node-a cordoned\n"
+    assert ration("cordon", "node-a").output == "node-a is already cordoned\n"
+    assert cordoned(others) == [{"driver": NVIDIA, "pool": "node-a"}]
+    assert annotation(others) is None
+    assert ration("uncordon", "node-a").output == "node-a uncordoned\n"
+    assert not cordoned(others)
+
+
+def test_a_gpu_of_another_driver_is_cordoned_as_all_its_published_devices(
+    others: api_server.ApiServer, ration: Ration
+) -> None:
+    assert ration("cordon", "node-a/GPU-0").output == "node-a/gpu-0 cordoned\n"
+    named = [selector["device"] for selector in cordoned(others)]
+    assert named == ["gpu-0", "gpu-0-mig-1g10gb-19-0"]
+    answer = ration("cordon", "node-a/gpu-9")
+    assert "publishes no such GPU; expected gpu-0, gpu-1" in answer.output
+    assert ration("cordon", "node-a").exit_code == 0
+    assert ration("uncordon", "node-a/gpu-0").exit_code == 2
+    assert "cordoned for themselves, still: gpu-0" in ration("uncordon", "node-a").output
+    others.remove(gvr.RESOURCE_SLICES, nvidia_slice()["metadata"]["name"])
+    answer = ration("uncordon", "node-a/gpu-0", "--driver-name", NVIDIA)
+    assert (answer.output, cordoned(others)) == ("node-a/gpu-0 uncordoned\n", [])
+
+
+def test_devices_that_are_no_gpus_are_cordoned_by_their_drivers_name(
+    others: api_server.ApiServer, ration: Ration
+) -> None:
+    by_name = ("--driver-name", NIC)
+    assert ration("cordon", "node-a/nic-0", *by_name).output == "node-a/nic-0 cordoned\n"
+    assert cordoned(others) == [{"driver": NIC, "pool": "node-a", "device": "nic-0"}]
+    assert ration("uncordon", "node-a/nic-0", *by_name).exit_code == 0
+    refused = ration("cordon", "node-a", "--driver-name", "fpga.example.com")
+    assert (refused.exit_code, refused.output) == (
+        2,
+        "node-a: node node-a publishes no device of fpga.example.com\n",
+    )
+
+
+def test_holders_of_another_drivers_gpu_are_those_of_its_devices(
+    others: api_server.ApiServer, ration: Ration
+) -> None:
+    part = {"device": "gpu-0-mig-1g10gb-19-0", "driver": NVIDIA}
+    status = objects.allocated("node-a", part, reserved=[])
+    others.put(gvr.RESOURCE_CLAIMS, objects.a_claim("part", status=status))
+    whole = objects.allocated("node-a", {"device": "gpu-1", "driver": NVIDIA}, reserved=[])
+    others.put(gvr.RESOURCE_CLAIMS, objects.a_claim("whole", status=whole))
+    answer = ration("drain", "node-a/gpu-0", "-o", "json")
+    assert [holder["claim"] for holder in json.loads(answer.stdout)["holders"]] == ["default/part"]
+
+
+def test_without_rules_another_drivers_devices_are_not_cordoned(
+    others: api_server.ApiServer, ration: Ration
+) -> None:
+    without_rules(others)
+    answer = ration("cordon", "node-a")
+    assert answer.exit_code == 2
+    assert "cordoned by DeviceTaintRules, which the server lacks" in answer.output

@@ -4,12 +4,26 @@ import pytest
 
 from driver import errors, ids, reasons
 from driver.scheduling.allocator import allocation_result
+from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.gangs import messages as gang_messages
 from driver.scheduling.gangs import topology
 from tests.support import snapshots
 from tests.support.builders import gangs, objects
 
 TWO_RACKS = [[[4, 4], [4, 4]]]
+NIC = "nic.example.com"
+
+
+def on(node: str) -> dict[str, str]:
+    """Return the nodeSelector of one node."""
+    return {"kubernetes.io/hostname": node}
+
+
+def beside_nics(member: allocator_types.Workload, count: int) -> allocator_types.Workload:
+    """Return a member with a claim for NICs too, which kube-scheduler allocates."""
+    request = objects.a_request("nic", count, deviceClassName="nic")
+    nics = objects.claim(f"{member.pod.name}-nic", request)
+    return replace(member, scheduler_claims=(nics,))
 
 
 def test_all_members_get_places_in_the_order_given() -> None:
@@ -164,9 +178,38 @@ def test_devices_that_several_nodes_reach_are_given_once() -> None:
 def test_devices_that_a_leader_took_from_afar_are_not_counted_for_its_workers() -> None:
     nodes = [gangs.node(name) for name in ("node-a", "node-c", "node-z")]
     view = snapshots.view(objects.a_far_slice(2), objects.a_slice("node-z", 2), more_nodes=nodes)
-    only = {"kubernetes.io/hostname": "node-a"}
-    gang = [gangs.member("leader", 2, nodeSelector=only), *gangs.alike(2)]
+    gang = [gangs.member("leader", 2, nodeSelector=on("node-a")), *gangs.alike(2)]
     assert gangs.where(gangs.place(view, gang)) == {"node-a": 1, "node-z": 2}
+
+
+def test_devices_that_kube_scheduler_will_take_from_afar_are_not_counted_twice() -> None:
+    names_of_nodes = ("node-a", "node-c", "node-z")
+    nics = [objects.a_device(f"nic-{i}", taints=[]) for i in range(2)]
+    far = objects.a_far_slice(nics)
+    far["spec"]["driver"] = NIC
+    view = snapshots.view(
+        far,
+        objects.a_slice("node-z", nics, NIC),
+        *(objects.a_slice(name, 4) for name in names_of_nodes),
+        found_classes=[objects.device_class("nic", f'device.driver == "{NIC}"')],
+        more_nodes=[gangs.node(name) for name in names_of_nodes],
+    )
+    leader = beside_nics(gangs.member("leader", nodeSelector=on("node-a")), 2)
+    workers = [beside_nics(worker, 1) for worker in gangs.alike(2)]
+    assert gangs.where(gangs.place(view, [leader, *workers])) == {"node-a": 1, "node-z": 2}
+
+
+def test_a_claim_of_kube_scheduler_that_two_members_share_is_counted_once() -> None:
+    view = snapshots.view(
+        objects.a_slice("node-a", 2),
+        objects.a_slice("node-b", 2),
+        objects.a_slice("node-a", [objects.a_device("nic-0", taints=[])], NIC),
+        found_classes=[objects.device_class("nic", f'device.driver == "{NIC}"')],
+        more_nodes=[gangs.node("node-a"), gangs.node("node-b")],
+    )
+    first, second = (beside_nics(member, 1) for member in gangs.alike(2))
+    sharing = [first, replace(second, scheduler_claims=first.scheduler_claims)]
+    assert gangs.where(gangs.place(view, sharing)) == {"node-a": 2}
 
 
 def test_a_class_that_is_missing_is_said_of_the_whole_gang() -> None:
