@@ -23,6 +23,8 @@ ALLOCATOR: Final = Section(
         Goal("allocator/4-gpus-of-one-numa-node-5-000-nodes", ">= 10 x", "57 /s", _UPSTREAM),
         Goal("allocator/mig-1g.10gb-100-nodes-every-face", ">= 5 x", "89 /s", _MASTER),
         Goal("allocator/mig-1g.10gb-1-000-nodes-every-face", ">= 5 x", "15 /s", _MASTER),
+        Goal("allocator/1-gpu-and-1-nic-of-one-pcie-root-100-nodes", ">= 5 x"),
+        Goal("allocator/1-gpu-and-1-nic-of-one-pcie-root-1-000-nodes", ">= 10 x"),
         Goal("allocator/1-gpu-1-000-nodes-p99-of-a-decision", "<= 5 ms", "13.7 ms", _UPSTREAM),
         Goal("allocator/1-gpu-5-000-nodes-p99-of-a-decision", "<= 10 ms", "21 ms", _UPSTREAM),
         Goal(

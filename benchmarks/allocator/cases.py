@@ -78,6 +78,11 @@ def _aligned(nodes: int, theirs: int) -> Case:
     return Case(name, nodes, asks, fixtures.whole, 200, theirs)
 
 
+def _pair(nodes: int, count: int, theirs: int) -> Case:
+    name = f"1 GPU and 1 NIC of one PCIe root, {nodes:,} nodes"
+    return Case(name, nodes, fixtures.pair(), fixtures.whole_beside_nics, count, theirs)
+
+
 def _mig(nodes: int, count: int, theirs: int) -> Case:
     asks = fixtures.instance("1g.10gb")
     name = f"MIG 1g.10gb, {nodes:,} nodes, every face"
@@ -92,5 +97,7 @@ CASES = (
     _aligned(5_000, 30),
     _mig(100, 200, 30),
     _mig(1_000, 200, 8),
+    _pair(100, 200, 60),
+    _pair(1_000, 200, 20),
 )
-QUICK = (_gpu(100, 300, 200), _gpu(1_000, 300, 30), _mig(100, 100, 15))
+QUICK = (_gpu(100, 300, 200), _gpu(1_000, 300, 30), _mig(100, 100, 15), _pair(100, 100, 30))

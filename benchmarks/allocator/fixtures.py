@@ -18,16 +18,25 @@ Raw = dict[str, Any]
 NODE, SERIAL = "@NODE@", "@SERIAL@"
 NAMESPACE = "bench"
 GPU_CLASS, MIG_CLASS = names.DRIVER, "gpu-mig.ration.dev"
+NIC_DRIVER = "nic.example.com"
+_PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
 _GPUS = 8
 _GPUS_A_NUMA_NODE = 4
 
 
 def classes() -> list[Raw]:
-    """The device classes that we deploy."""
-    found = helm.usual("DeviceClass")
-    for one in found:
-        one["metadata"]["resourceVersion"] = "1"
-    return found
+    """The device classes that we deploy, and that of the NICs."""
+    selector = {"cel": {"expression": f'device.driver == "{NIC_DRIVER}"'}}
+    nics = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": NIC_DRIVER, "uid": "nic-class"},
+        "spec": {"selectors": [selector]},
+    }
+    deployed = [*helm.usual("DeviceClass"), nics]
+    for device_class in deployed:
+        device_class["metadata"]["resourceVersion"] = "1"
+    return deployed
 
 
 def whole(allocator: str) -> str:
@@ -35,12 +44,35 @@ def whole(allocator: str) -> str:
 
     `allocator` "controller" taints them, so that kube-scheduler leaves them alone (D2).
     """
+    return json.dumps([_pool(names.DRIVER, allocator, [_gpu(number) for number in range(_GPUS)])])
+
+
+def whole_beside_nics(allocator: str) -> str:
+    """The same GPUs, and a NIC of another driver on the PCIe root of each."""
+    nics = [
+        {
+            "name": f"nic-{number}",
+            "attributes": {
+                "type": {"string": "nic"},
+                _PCIE_ROOT: {"string": f"pci0000:{16 * number:02x}"},
+            },
+        }
+        for number in range(_GPUS)
+    ]
+    return json.dumps([*json.loads(whole(allocator)), _pool(NIC_DRIVER, allocator, nics)])
+
+
+def _pool(driver: str, allocator: str, devices: list[Raw]) -> Raw:
+    """A node's only slice of a driver."""
     taint = {"key": names.ALLOCATOR_TAINT, "value": "controller", "effect": "NoSchedule"}
     taints = {"taints": [taint]} if allocator == "controller" else {}
-    devices = [{**_gpu(number), **taints} for number in range(_GPUS)]
-    pool = {"name": NODE, "generation": 1, "resourceSliceCount": 1}
-    spec: Raw = {"driver": names.DRIVER, "nodeName": NODE, "pool": pool, "devices": devices}
-    return json.dumps([_slice_object(slice_builder.slice_name(names.DRIVER, NODE, 0), spec)])
+    spec: Raw = {
+        "driver": driver,
+        "nodeName": NODE,
+        "pool": {"name": NODE, "generation": 1, "resourceSliceCount": 1},
+        "devices": [{**device, **taints} for device in devices],
+    }
+    return _slice_object(slice_builder.slice_name(driver, NODE, 0), spec)
 
 
 def _gpu(number: int) -> Raw:
@@ -52,7 +84,7 @@ def _gpu(number: int) -> Raw:
         "architecture": "Hopper",
         "addressingMode": "HMM",
         "resource.kubernetes.io/pciBusID": f"0000:{16 * number + 8:02x}:00.0",
-        "resource.kubernetes.io/pcieRoot": f"pci0000:{16 * number:02x}",
+        _PCIE_ROOT: f"pci0000:{16 * number:02x}",
     }
     versions = {
         "cudaComputeCapability": "9.0.0",
@@ -163,6 +195,17 @@ def gpus(count: int = 1, *, aligned: bool = False) -> Raw:
     request = {"name": "gpu", "exactly": exact}
     same = {"requests": ["gpu"], "matchAttribute": "resource.kubernetes.io/numaNode"}
     return {"requests": [request], **({"constraints": [same]} if aligned else {})}
+
+
+def pair() -> Raw:
+    """What a claim asks: a GPU and a NIC of one PCIe root."""
+    exact = {"allocationMode": "ExactCount", "count": 1}
+    requests = [
+        {"name": name, "exactly": {**exact, "deviceClassName": device_class}}
+        for name, device_class in (("gpu", GPU_CLASS), ("nic", NIC_DRIVER))
+    ]
+    same = {"requests": ["gpu", "nic"], "matchAttribute": _PCIE_ROOT}
+    return {"requests": requests, "constraints": [same]}
 
 
 def instance(profile: str) -> Raw:
