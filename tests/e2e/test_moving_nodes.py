@@ -1,10 +1,11 @@
-"""A node moves from NVIDIA's own driver to our plugin and back, by the commands of the page.
+"""A node moves from NVIDIA's own driver to our plugin and back, by the plan of `ration migrate`.
 
-The page is docs/how-to/controller-only.md. Its values and its commands are read and run as they
+Its values and its commands, which are those of docs/how-to/controller-only.md, are run as they
 stand; a process stands for the DaemonSet of NVIDIA's driver, and ends and starts as that would by
 the node's label. Pods on another node keep their GPUs meanwhile.
 """
 
+import json
 import os
 import re
 import shlex
@@ -46,22 +47,17 @@ def cluster() -> Iterator[api.Cluster]:
             yield loaded
 
 
-def blocks() -> list[str]:
-    """Return the indented blocks of the section, without their indentation."""
-    section = PAGE.read_text().partition(SECTION)[2].partition("\n## ")[0]
-    runs = re.findall(r"(?:^(?:    .*)?\n)+", section, re.MULTILINE)
-    return ["\n".join(line[4:] for line in run.splitlines()).strip() for run in runs if run.strip()]
-
-
-def block(start: str) -> str:
-    """Return the only block that begins so."""
-    (text,) = (text for text in blocks() if text.startswith(start))
-    return text
+def claim_for_either() -> dict[str, object]:
+    """Return the devices of the page's claim for a GPU of either driver."""
+    section = PAGE.read_text().partition(SECTION)[2]
+    (text,) = re.findall(r"^    devices:\n(?:     .*\n)+", section, re.MULTILINE)
+    devices: dict[str, object] = yaml.safe_load(text)["devices"]
+    return devices
 
 
 def shell(cluster: api.Cluster, command: str) -> str:
-    """Run a command of the page for the moved node; return what it printed."""
-    words = shlex.split(command.replace("NODE", MOVED))
+    """Run a command of the plan for the moved node; return what it printed."""
+    words = shlex.split(command.replace("NODE", MOVED), comments=True)
     programs = {"kubectl": cluster.programs / "kubectl", "ration": Path(sys.executable)}
     program = str(programs[words[0]].with_name(words[0]))
     environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
@@ -110,18 +106,21 @@ def test_a_node_moves_to_our_plugin_and_back_while_pods_of_other_nodes_run(
 
 
 def move_there_and_back(field: playground.Playground, folder: Path) -> None:
-    """Do as the page says, with two pods of a Deployment on the node, and one elsewhere."""
+    """Do as the plan says, with two pods of a Deployment on the node, and one elsewhere."""
     cluster = field.cluster
     playground.until(lambda: nvidia.phases(field) == ["Running"] * 3, 60, "all run")
     earlier = standing(field, "stays")
 
+    command = f"ration migrate --from-dra {nvidia.DRIVER} --node NODE -o json"
+    plan = json.loads(shell(cluster, command))
+    (moved,) = plan["nodes"]
     values = folder / "values.yaml"
-    values.write_text(block("kubeletPlugin:"))
+    values.write_text(yaml.safe_dump(plan["values"]))
     chart.install(release.WHERE, f"--values={values}")
     assert drivers(field) == {nvidia.DRIVER}
     assert standing(field, "stays") == earlier
 
-    drain, label, listing, doctor, uncordon = block("kubectl drain").splitlines()
+    drain, label, listing, doctor, uncordon = moved["takeover"]
     shell(cluster, drain)
     shell(cluster, label)
     cluster.stop(nvidia.DRIVER, MOVED)
@@ -132,7 +131,7 @@ def move_there_and_back(field: playground.Playground, folder: Path) -> None:
     run(field, "ours", names.CLASS_GPU, MOVED)
     assert len(field.uuids("ours")) == 1
     run(field, "theirs", nvidia.DRIVER, OTHER)
-    either = yaml.safe_load(block("devices:"))["devices"]
+    either = claim_for_either()
     for node in (MOVED, OTHER):
         field.create(
             joint.a_claim(f"either-{node}", either),
@@ -149,11 +148,12 @@ def move_there_and_back(field: playground.Playground, folder: Path) -> None:
 
     for name in ("ours", f"either-{MOVED}"):
         field.delete_pod(name)
-    (back,) = re.findall(r"`(kubectl label node NODE [^`]*-)`", PAGE.read_text())
+    drain, label, listing, uncordon = moved["rollback"]
     shell(cluster, drain)
-    shell(cluster, back)
+    shell(cluster, label)
     cluster.start(nvidia.DRIVER, MOVED)
     playground.until(lambda: drivers(field) == {nvidia.DRIVER}, WIPED_S, "their slices alone")
+    assert nvidia.DRIVER in shell(cluster, listing)
     shell(cluster, uncordon)
     run(field, "again", nvidia.DRIVER, MOVED)
     assert allocator_history.allocator_of(field.claim("again")) == allocator_history.CONTROLLER

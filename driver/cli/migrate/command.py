@@ -1,10 +1,11 @@
-"""`ration migrate`: the device plugin's configuration, as a plan for Ration."""
+"""`ration migrate`: a plan for Ration of the device plugin's configuration, or of a DRA driver."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from driver.cli import errors as cli_errors
 from driver.cli import output as out
 
 DETAILS = (
@@ -16,6 +17,9 @@ DETAILS = (
     "  kubectl -n NS get configmap NAME -o yaml > old.yaml\n\n"
     "  kubectl get nodes -o json > nodes.json\n\n"
     "  ration migrate old.yaml --nodes nodes.json --out plan\n\n"
+    "Nodes of another DRA driver, whose devices the controller allocates, need no such input: "
+    "the plan has the values of both charts, and the commands for each node.\n\n"
+    "  ration migrate --from-dra gpu.nvidia.com --node gpu-1 --node gpu-2\n\n"
     "Exit codes: 0 the plan is printed; 1 with --strict, where a setting is changed or "
     "unknown or something is left to see to; 2 the input cannot be read, or --out would "
     "overwrite; 3 the API server refused or was not reached."
@@ -62,6 +66,18 @@ _Operator = Annotated[
 _PerGpu = Annotated[
     bool, typer.Option("--per-gpu", help="Take `devices`, which the plugin ignores, at its word.")
 ]
+_FromDra = Annotated[
+    str,
+    typer.Option(
+        "--from-dra",
+        metavar="DRIVER",
+        help="Plan the move of nodes of this DRA driver, such as gpu.nvidia.com; without FILES.",
+    ),
+]
+_Node = Annotated[
+    list[str] | None,
+    typer.Option("--node", help="Node of --from-dra; several.", show_default=False),
+]
 _Out = Annotated[
     Path | None, typer.Option("--out", help="Write the files of the plan to this folder.")
 ]
@@ -77,6 +93,8 @@ def show(  # noqa: PLR0913 - the options of a command
     namespace: _Namespace = "nvidia-device-plugin",
     kubeconfig: _Kubeconfig = None,
     default: _Default = "",
+    from_dra: _FromDra = "",
+    node: _Node = None,
     allocator: _Allocator = "controller",
     operator: _Operator = None,
     output: out.Output = out.Format.TABLE,
@@ -85,9 +103,16 @@ def show(  # noqa: PLR0913 - the options of a command
     force: _Force = False,
     strict: _Strict = False,
 ) -> None:
-    """Plan the move from the NVIDIA device plugin to Ration."""
+    """Plan the move from the NVIDIA device plugin, or a DRA driver, to Ration."""
     # Loaded where a plan is made: the models take half a second, and other commands need none.
-    from driver.cli.migrate import plan, run  # noqa: PLC0415
+    from driver.cli.migrate import dra_driver, plan, run  # noqa: PLC0415
+
+    if from_dra or node:
+        if not from_dra or files or configmap or nodes or folder:
+            expected = "--from-dra, with --node and --output alone"
+            cli_errors.stop(f"--from-dra and --node: expected {expected}", cli_errors.BAD)
+        dra_driver.show(dra_driver.DraPlan(from_dra, tuple(node or ())), output)
+        return
 
     options = plan.PlanOptions(
         scheduler=allocator == "scheduler", per_gpu=per_gpu, default=default, operator=operator
