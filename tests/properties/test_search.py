@@ -54,23 +54,33 @@ def right(problem: search.Problem, picks: Sequence[Pick]) -> bool:
     )
 
 
+def is_admin(offer: candidates.RequestCandidates) -> bool:
+    return offer.subrequest.request.admin_access
+
+
 def apart(problem: search.Problem, picks: Sequence[Pick]) -> bool:
-    """A device that is not shared has one user, but for administrators of other claims."""
-    users: dict[int, list[int]] = {}
+    """A device that is not shared has one user, and administrators of other claims beside it."""
+    users: dict[int, list[tuple[int, bool]]] = {}
     for want, offer, index in picks:
-        mine, others = problem.claim_indexes[want], users.setdefault(index, [])
-        beside = offer.subrequest.request.admin_access and mine not in others
-        if others and not beside and not problem.devices[index].device.allow_multiple:
+        mine, admin, others = (
+            problem.claim_indexes[want],
+            is_admin(offer),
+            users.setdefault(index, []),
+        )
+        barred = any(
+            claim == mine or not (admin or is_other_admin) for claim, is_other_admin in others
+        )
+        if barred and not problem.devices[index].device.allow_multiple:
             return False
-        others.append(mine)
+        others.append((mine, admin))
     return True
 
 
 def counters_last(problem: search.Problem, picks: Sequence[Pick]) -> bool:
-    """A shared device draws once, however many have it."""
+    """A shared device draws once, however many have it; administrators draw nothing."""
     drawn: dict[tuple[object, object], int] = {}
     paid: set[int] = set()
-    for index in [position for _, _, position in picks]:
+    for index in [position for _, offer, position in picks if not is_admin(offer)]:
         spot = problem.devices[index]
         shared = spot.device.allow_multiple
         if shared and (index in paid or any(holder.result.share_id for holder in spot.holders)):
@@ -92,6 +102,8 @@ def draws(spot: candidates.NodeDevice) -> Iterator[tuple[tuple[str, str], int]]:
 def capacities_last(problem: search.Problem, picks: Sequence[Pick]) -> bool:
     taken: dict[tuple[int, str], int] = {}
     for _, offer, index in picks:
+        if is_admin(offer):
+            continue
         spot = problem.devices[index]
         for name, amount in offer.consumption.get(index, {}).items():
             previous = sum(
