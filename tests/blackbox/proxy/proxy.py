@@ -7,6 +7,7 @@ listens. A test may hide them, cut connections, and break calls (`faults`).
 """
 
 import contextlib
+import itertools
 import shutil
 import tempfile
 import threading
@@ -37,7 +38,7 @@ class Proxy:
         self._hidden = bridge.Hidden()
         self._bridges: dict[str, bridge.Bridge] = {}
         self._numbers: dict[str, int] = {}
-        self._insides = 0
+        self._insides = itertools.count(1)
         self._folder = Path(tempfile.mkdtemp(prefix="bb"))
         self._stop = threading.Event()
         self._lock = threading.RLock()
@@ -59,9 +60,8 @@ class Proxy:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _inside(self) -> Path:
-        with self._lock:
-            self._insides += 1
-            return self._folder / str(self._insides)
+        """Return a new path, without the lock: a bridge that has its own asks for one."""
+        return self._folder / str(next(self._insides))
 
     def bridges(self) -> list[bridge.Bridge]:
         """Return the bridges of the plugins that are there."""
