@@ -290,6 +290,6 @@ def test_a_plugin_is_asked_where_it_serves_while_its_registry_is_followed(
     between: proxy.Proxy,
 ) -> None:
     """A relay has its bridge's lock then, and the look at the registry wants that next."""
-    with futures.ThreadPoolExecutor(1) as pool, between._lock:  # noqa: SLF001 - their order
-        path = pool.submit(between._inside).result(5)  # noqa: SLF001
+    with futures.ThreadPoolExecutor(1) as pool, between._lock:
+        path = pool.submit(between._inside).result(5)
     assert path.parent.is_dir()
