@@ -105,13 +105,13 @@ def show(  # noqa: PLR0913 - the options of a command
 ) -> None:
     """Plan the move from the NVIDIA device plugin, or a DRA driver, to Ration."""
     # Loaded where a plan is made: the models take half a second, and other commands need none.
-    from driver.cli.migrate import dra_driver, plan, run  # noqa: PLC0415
+    from driver.cli.migrate import plan, run, steps  # noqa: PLC0415
 
     if from_dra or node:
         if not from_dra or files or configmap or nodes or folder:
             expected = "--from-dra, with --node and --output alone"
             cli_errors.stop(f"--from-dra and --node: expected {expected}", cli_errors.BAD)
-        dra_driver.show(dra_driver.DraPlan(from_dra, tuple(node or ())), output)
+        run.show_dra(steps.DraPlan(from_dra, tuple(node or ())), output)
         return
 
     options = plan.PlanOptions(

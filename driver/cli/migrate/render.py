@@ -189,3 +189,43 @@ def _finding(finding: Finding) -> Mapping[str, object]:
         "fate": finding.fate.value,
         "text": finding.text,
     }
+
+
+def dra_text(plan: migrate_steps.DraPlan) -> str:
+    """Return the plan of the move from a DRA driver for people."""
+    return "\n".join(_dra_lines(plan)) + "\n"
+
+
+def dra_yaml(plan: migrate_steps.DraPlan) -> str:
+    """Return the plan of the move from a DRA driver as YAML."""
+    return as_yaml(dra_document(plan))
+
+
+def dra_document(plan: migrate_steps.DraPlan) -> Mapping[str, object]:
+    """Return the plan for programs."""
+    return {
+        "driver": plan.driver,
+        "values": plan.values,
+        "matchExpressionOfTheDriver": migrate_steps.KEEP_AWAY,
+        "nodes": [
+            {"node": node, "takeover": list(moved.takeover), "rollback": list(moved.rollback)}
+            for node, moved in _dra_moves(plan)
+        ],
+    }
+
+
+def _dra_lines(plan: migrate_steps.DraPlan) -> Iterator[str]:
+    yield f"Ration's controller allocates the devices of {plan.driver} and of {names.DRIVER}."
+    yield from ("", "VALUES OF RATION'S CHART", *_indented(as_yaml(plan.values)))
+    yield from ("", f"IN EACH nodeSelectorTerm OF THE DAEMONSET OF {plan.driver}")
+    yield from _indented(as_yaml({"matchExpressions": [migrate_steps.KEEP_AWAY]}))
+    install = "helm upgrade --install ration deploy/helm/ration -n ration-system -f values.yaml"
+    yield from ("", "BEFORE THE FIRST NODE", f"  {install}")
+    for node, moved in _dra_moves(plan):
+        yield from ("", f"NODE {node}" if plan.nodes else "EACH NODE")
+        yield from (f"  {command}" for command in moved.takeover)
+        yield from ("  back:", *(f"    {command}" for command in moved.rollback))
+
+
+def _dra_moves(plan: migrate_steps.DraPlan) -> Sequence[tuple[str, migrate_steps.Steps]]:
+    return [(node, plan.node_steps(node)) for node in plan.nodes or ("NODE",)]

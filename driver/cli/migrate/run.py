@@ -10,7 +10,7 @@ from pathlib import Path
 from driver import errors
 from driver.cli import errors as cli_errors
 from driver.cli import output as out
-from driver.cli.migrate import config_files, plan, render
+from driver.cli.migrate import config_files, plan, render, steps
 from driver.cli.migrate import nodes as migrate_nodes
 
 TO_SEE = 1
@@ -124,3 +124,14 @@ def show(migration: plan.Plan, output: out.Format) -> None:
             print(json.dumps(render.plan_document(migration), indent=2))
         case out.Format.YAML:
             print(render.as_yaml(render.plan_document(migration)), end="")
+
+
+def show_dra(migration: steps.DraPlan, output: out.Format) -> None:
+    """Print the plan of the move from a DRA driver."""
+    match output:
+        case out.Format.TABLE | out.Format.WIDE:
+            print(render.dra_text(migration), end="")
+        case out.Format.JSON:
+            print(json.dumps(render.dra_document(migration), indent=2))
+        case out.Format.YAML:
+            print(render.dra_yaml(migration), end="")

@@ -14,6 +14,9 @@ TAKEN = "ration.dev/taken-over"
 """A label of the plan's own: Ration's DaemonSets are told by values to be only where it is."""
 LEFT = "ration.dev/device-plugin-left"
 """The label that NVIDIA's chart is told by `affinity` to keep away from."""
+KEEP_AWAY: Mapping[str, str] = {"key": TAKEN, "operator": "DoesNotExist"}
+"""Match expression of another DRA driver's DaemonSet: two drivers would publish the same GPUs."""
+_ON_TAKEN: Mapping[str, object] = {"nodeSelector": {TAKEN: "true"}}
 _DRAIN = "--ignore-daemonsets --delete-emptydir-data"
 
 
@@ -100,3 +103,42 @@ def steps_after(*, scheduler: bool) -> tuple[str, ...]:
         f"{forth}  # its new pods go to nodes that were taken over",
         f"{back}  # and to the others again",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class DraPlan:
+    """Move of some nodes from the driver; no nodes: the commands of any node."""
+
+    driver: str
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def values(self) -> Mapping[str, object]:
+        """Values of Ration's chart: the controller allocates the devices of both drivers."""
+        return {
+            "kubeletPlugin": {"enabled": True, **_ON_TAKEN},
+            "mps": _ON_TAKEN,
+            "admission": {"convert": "off"},
+            "controller": {"managedDrivers": [{"name": self.driver}]},
+        }
+
+    def node_steps(self, node: str) -> Steps:
+        """Return the commands that move a node, and those that move it back."""
+        slices = f"kubectl get resourceslices --field-selector spec.nodeName={node}"
+        drain = f"kubectl drain {node} {_DRAIN}"
+        label = f"kubectl label node {node} {TAKEN}"
+        return Steps(
+            takeover=(
+                drain,
+                f"{label}=true",
+                f"{slices}  # until {names.DRIVER} is listed, and {self.driver} is not",
+                f"ration doctor --node {node}",
+                f"kubectl uncordon {node}",
+            ),
+            rollback=(
+                drain,
+                f"{label}-",
+                f"{slices}  # until {self.driver} is listed, and {names.DRIVER} is not",
+                f"kubectl uncordon {node}",
+            ),
+        )

@@ -9,7 +9,7 @@ import yaml
 from typer.testing import CliRunner
 
 from driver.cli.lazy import app
-from driver.cli.migrate import dra_driver
+from driver.cli.migrate import steps
 
 RUN = CliRunner()
 PAGE = (Path(__file__).parents[4] / "docs/how-to/controller-only.md").read_text()
@@ -48,7 +48,7 @@ def test_the_page_has_the_commands_and_the_values_of_the_plan() -> None:
 
 
 def test_a_node_moves_back_by_the_label_alone() -> None:
-    moved = dra_driver.DraPlan("gpu.nvidia.com").node_steps("gpu-1")
+    moved = steps.DraPlan("gpu.nvidia.com").node_steps("gpu-1")
     labels = [command for command in (*moved.takeover, *moved.rollback) if " label " in command]
     assert labels == [
         "kubectl label node gpu-1 ration.dev/taken-over=true",
