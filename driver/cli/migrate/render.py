@@ -196,11 +196,6 @@ def dra_text(plan: migrate_steps.DraPlan) -> str:
     return "\n".join(_dra_lines(plan)) + "\n"
 
 
-def dra_yaml(plan: migrate_steps.DraPlan) -> str:
-    """Return the plan of the move from a DRA driver as YAML."""
-    return as_yaml(dra_document(plan))
-
-
 def dra_document(plan: migrate_steps.DraPlan) -> Mapping[str, object]:
     """Return the plan for programs."""
     return {

@@ -117,21 +117,19 @@ def _write(files: Mapping[str, str], to: OutputFolder) -> None:
 
 def show(migration: plan.Plan, output: out.Format) -> None:
     """Print the plan."""
-    match output:
-        case out.Format.TABLE | out.Format.WIDE:
-            print(render.plan_text(migration), end="")
-        case out.Format.JSON:
-            print(json.dumps(render.plan_document(migration), indent=2))
-        case out.Format.YAML:
-            print(render.as_yaml(render.plan_document(migration)), end="")
+    _print(render.plan_text(migration), render.plan_document(migration), output)
 
 
 def show_dra(migration: steps.DraPlan, output: out.Format) -> None:
     """Print the plan of the move from a DRA driver."""
+    _print(render.dra_text(migration), render.dra_document(migration), output)
+
+
+def _print(text: str, document: Mapping[str, object], output: out.Format) -> None:
     match output:
         case out.Format.TABLE | out.Format.WIDE:
-            print(render.dra_text(migration), end="")
+            print(text, end="")
         case out.Format.JSON:
-            print(json.dumps(render.dra_document(migration), indent=2))
+            print(json.dumps(document, indent=2))
         case out.Format.YAML:
-            print(render.dra_yaml(migration), end="")
+            print(render.as_yaml(document), end="")

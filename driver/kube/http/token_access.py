@@ -20,12 +20,7 @@ _PROXIES = ("https_proxy", "http_proxy", "all_proxy")
 _CLUSTER_FIELDS = frozenset({"server", "certificate-authority", "certificate-authority-data"})
 _USER_FIELDS = frozenset({"token", "tokenFile"})
 UNREADABLE = (OSError, yaml.YAMLError, LookupError, TypeError, AttributeError, ValueError)
-_KEEPALIVE = (
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 9),
-)
+_KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 9}
 """As client-go: without them a watch through a load balancer ends unnoticed. In s, and a count."""
 
 
@@ -44,11 +39,10 @@ class TokenAccess:
 
     def make_pool(self, size: int) -> urllib3.PoolManager:
         """Return connections, at most `size`, which retry nothing by themselves."""
-        options = [*urllib3.connection.HTTPConnection.default_socket_options, *_KEEPALIVE]
         return urllib3.PoolManager(
             maxsize=size,
             retries=False,
-            socket_options=options,
+            socket_options=_socket_options(),
             cert_reqs="CERT_REQUIRED",
             ca_cert_data=self.authority or None,
         )
@@ -103,6 +97,19 @@ def find_token_file(kubeconfig: Path) -> Path | None:
 def find_context(kubeconfig: Path) -> Mapping[str, Any]:
     """Return the current context. Raises one of UNREADABLE."""
     return _current_context(yaml.safe_load(kubeconfig.read_text()))
+
+
+def _socket_options() -> list[tuple[int, int, int]]:
+    """Return urllib3's options, and those of TCP keepalive that the system has: macOS lacks one."""
+    return [
+        *urllib3.connection.HTTPConnection.default_socket_options,
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+        *(
+            (socket.IPPROTO_TCP, getattr(socket, name), value)
+            for name, value in _KEEPALIVE.items()
+            if hasattr(socket, name)
+        ),
+    ]
 
 
 def _has_proxy(environment: Mapping[str, str]) -> bool:

@@ -1,6 +1,7 @@
 """Credentials that are read without the official client, and those that are left to it."""
 
 import base64
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -118,3 +119,14 @@ def test_a_server_without_tls_needs_no_authority_and_no_user(tmp_path: Path) -> 
     access = token_access.read_kubeconfig(path, {})
     assert access == token_access.TokenAccess("http://127.0.0.1:8001", "", "")
     assert access.authorization == ""
+
+
+def test_a_system_without_all_keepalive_options_has_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr("socket.TCP_KEEPIDLE")
+    pool = token_access.TokenAccess("https://api:6443", PEM, "secret").make_pool(4)
+    options = pool.connection_pool_kw["socket_options"]
+    assert (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1) in options
+    assert (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 9) in options
+    assert len(options) == 4
