@@ -18,8 +18,9 @@ from benchmarks.allocator import cases, fixtures, reference
 from driver import names
 from driver.controller.informers import snapshot_updater, stores
 from driver.kube import store
+from driver.kube.http import json_decode
 from driver.resources.core import nodes, pods
-from driver.resources.dra import claims, device_classes, slices
+from driver.resources.dra import claims, device_classes, slice_decoder
 from driver.runtime import gc_tuning
 from driver.scheduling.gangs import index as gang_index
 from driver.scheduling.snapshot import cluster_state
@@ -95,7 +96,7 @@ class _Filling:
         every = [fixtures.node(number) for number in range(case.nodes)]
         self._take(found.nodes, nodes.parse, iter([every]))
         self.seconds, self.bytes = 0.0, 0
-        self._take(found.slices, slices.parse, _pages_of_slices(case))
+        self._take(found.slices, slice_decoder.parse, _pages_of_slices(case), slice_decoder.decode)
         self._bring()
         for number in range(case.nodes):
             self._picture.reachable_pools(fixtures.node_name(number))  # type: ignore[arg-type]
@@ -114,21 +115,25 @@ class _Filling:
         into: store.Store[Any],
         parse: Callable[[Any], Any],
         pages: Iterator[list[fixtures.Raw]],
+        decode: json_decode.Bulk | None = None,
     ) -> None:
         """As a reflector takes a listing: a page is bytes, then objects, then what we keep."""
         into.set_parser(parse, _unreadable)
         begun = time.perf_counter()
-        into.replace(self._decoded(pages), 1)
+        into.replace(self._decoded(pages, decode), 1)
         self.seconds += time.perf_counter() - begun
 
-    def _decoded(self, pages: Iterator[list[fixtures.Raw]]) -> Iterator[fixtures.Raw]:
+    def _decoded(
+        self, pages: Iterator[list[fixtures.Raw]], decode: json_decode.Bulk | None
+    ) -> Iterator[fixtures.Raw]:
         begun = time.perf_counter()
         for page in pages:
             body = json.dumps({"items": page}, separators=(",", ":")).encode()
             self.bytes += len(body)
             page.clear()
             self.seconds -= time.perf_counter() - begun
-            found = json.loads(body)["items"]
+            message: Any = json_decode.decode(body, decode)
+            found = message["items"]
             del body
             found.reverse()
             while found:

@@ -6,7 +6,7 @@ own policy.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -70,6 +70,7 @@ class _Request:
     query: Mapping[str, str] = field(default_factory=dict)
     body: object = None
     content_type: str = "application/json"
+    bulk: json_decode.Bulk | None = None
 
 
 class KubeClient:
@@ -130,10 +131,11 @@ class KubeClient:
         field_selector: str = "",
         label_selector: str = "",
         limit: int = 500,
+        bulk: json_decode.Bulk | None = None,
     ) -> Walk:
         """Return every object; the first page of `limit` is read now, the others on the way."""
         query = _selector_query(field_selector, label_selector) | {"limit": str(limit)}
-        return self._walk(resource.path(namespace), query)
+        return self._walk(_Request("GET", resource.path(namespace), query, bulk=bulk))
 
     def watch(  # noqa: PLR0913 - the parameters of the API's watch
         self,
@@ -145,6 +147,7 @@ class KubeClient:
         namespace: str | None = None,
         field_selector: str = "",
         label_selector: str = "",
+        bulk: json_decode.Bulk | None = None,
     ) -> watch_stream.Watch:
         """Return events after `version` and bookmarks; the server ends it after `timeout_s`.
 
@@ -159,7 +162,7 @@ class KubeClient:
         call = transport.Call(
             "GET", resource.path(namespace), (self._timeouts.connect_s, read_timeout_s), query
         )
-        return watch_stream.Watch(self._wire.open(call), call.path)
+        return watch_stream.Watch(self._wire.open(call), call.path, bulk)
 
     def create(
         self,
@@ -260,14 +263,14 @@ class KubeClient:
         return ServerVersion(int(info["major"]), int(minor), str(info["gitVersion"]))
 
     def _list_all(self, path: str, query: Mapping[str, str]) -> Listing:
-        pages = self._walk(path, query)
+        pages = self._walk(_Request("GET", path, query))
         return Listing([*pages.items], pages.version)
 
-    def _walk(self, path: str, query: Mapping[str, str]) -> Walk:
-        page = self._request(_Request("GET", path, query))
-        return Walk(self._items(page, path, query), page["metadata"]["resourceVersion"])
+    def _walk(self, first: _Request) -> Walk:
+        page = self._request(first)
+        return Walk(self._items(page, first), page["metadata"]["resourceVersion"])
 
-    def _items(self, page: gvr.Object, path: str, query: Mapping[str, str]) -> Iterator[gvr.Object]:
+    def _items(self, page: gvr.Object, first: _Request) -> Iterator[gvr.Object]:
         while True:
             items = page.get("items") or []
             items.reverse()
@@ -276,7 +279,7 @@ class KubeClient:
             token = page["metadata"].get("continue")
             if not token:
                 return
-            page = self._request(_Request("GET", path, {**query, "continue": token}))
+            page = self._request(replace(first, query={**first.query, "continue": token}))
 
     def _limits(self) -> tuple[float, float]:
         return self._timeouts.connect_s, self._timeouts.read_s
@@ -293,7 +296,7 @@ class KubeClient:
             )
         )
         try:
-            response = json_decode.decode(raw)
+            response = json_decode.decode(raw, request.bulk)
         except ValueError as e:
             raise api_errors.unreachable(request.method, request.path, e) from e
         if not isinstance(response, dict):

@@ -15,7 +15,7 @@ import structlog
 from driver import clock, errors
 from driver.kube import backoff, gvr, store
 from driver.kube import client as kube_client
-from driver.kube.http import watch_stream
+from driver.kube.http import json_decode, watch_stream
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
@@ -56,13 +56,14 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListWatch:
-    """One kind of object, all of it or a selection."""
+    """One kind of object, all of it or a selection, decoded by `bulk` where it is given."""
 
     client: kube_client.KubeClient
     resource: gvr.Resource
     namespace: str | None = None
     field_selector: str = ""
     label_selector: str = ""
+    bulk: json_decode.Bulk | None = None
 
     @property
     def name(self) -> str:
@@ -76,6 +77,7 @@ class ListWatch:
             namespace=self.namespace,
             field_selector=self.field_selector,
             label_selector=self.label_selector,
+            bulk=self.bulk,
         )
 
     def watch(self, version: str, timeout_s: int, read_timeout_s: float) -> Stream:
@@ -88,6 +90,7 @@ class ListWatch:
             version=version,
             timeout_s=timeout_s,
             read_timeout_s=read_timeout_s,
+            bulk=self.bulk,
         )
 
 

@@ -55,12 +55,16 @@ def storm(seed: int) -> plan.Seeded:
 
 
 def upset(ours: replicas.Replicas, stop: threading.Event, every_s: float) -> None:
-    """Kill the leader and rotate the token in turn, each once in `every_s`."""
+    """Kill the leader and rotate the token in turn, each once in `every_s`.
+
+    Between two leaders it waits for the next one.
+    """
     turn = 0
     while not stop.wait(every_s / 2):
         turn += 1
         if turn % 2:
-            ours.kill_leader()
+            while not ours.kill_leader() and not stop.wait(1.0):
+                pass
         else:
             ours.rotate()
 

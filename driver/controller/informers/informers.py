@@ -9,7 +9,7 @@ from driver.controller.informers import stores
 from driver.kube import backoff, client, gvr, optional_kinds, reflector
 from driver.resources import disruption_budgets, pod_groups, queues, reservations
 from driver.resources.core import namespaces, nodes, pods, storage, volumes
-from driver.resources.dra import claims, device_classes, slices, taint_rules
+from driver.resources.dra import claims, device_classes, slice_decoder, taint_rules
 
 _log = structlog.get_logger(__name__)
 _SLICES_WATCH_S, _SLICES_SILENCE_S = 6.0, 12.0
@@ -58,21 +58,21 @@ class InformerFactory:
         )
         prompt = replace(options, watch_s=_SLICES_WATCH_S, silence_s=_SLICES_SILENCE_S)
         kinds = (
-            (gvr.NODES, caches.nodes, nodes.parse),
-            (gvr.RESOURCE_SLICES, caches.slices, slices.parse),
-            (gvr.DEVICE_CLASSES, caches.classes, device_classes.parse),
-            (gvr.RESOURCE_CLAIMS, caches.claims, claims.parse),
-            (gvr.PODS, caches.pods, pods.parse),
+            (gvr.NODES, caches.nodes, nodes.parse, None),
+            (gvr.RESOURCE_SLICES, caches.slices, slice_decoder.parse, slice_decoder.decode),
+            (gvr.DEVICE_CLASSES, caches.classes, device_classes.parse, None),
+            (gvr.RESOURCE_CLAIMS, caches.claims, claims.parse, None),
+            (gvr.PODS, caches.pods, pods.parse, None),
         )
         reflectors: Reflectors = {
             kind.plural: reflector.Reflector(
-                reflector.ListWatch(self.kube, kind),
+                reflector.ListWatch(self.kube, kind, bulk=bulk),
                 target,  # type: ignore[arg-type]
                 parse,
                 self.time,
                 prompt if kind is gvr.RESOURCE_SLICES else options,
             )
-            for kind, target, parse in kinds
+            for kind, target, parse, bulk in kinds
         }
         optional = self._optional(caches, options, prompt)
         return reflectors | optional | self._refining(caches, options)

@@ -7,21 +7,29 @@ repeatedly.
 
 import json
 import re
+from collections.abc import Callable
 
 MOST_DEPTH = 400
 """Deeper than any object of the API, and than the accepted opaque parts (`fields.MOST_NESTED`), so
 that a truncated part is never accepted.
 """
+Bulk = Callable[[bytes], object]
+"""Decodes lists of one kind, and frames of its watch, sooner and for one parser; None for another
+message.
+"""
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 _OPENING, _CLOSING = b"[{", b"]}"
 
 
-def decode(raw: bytes) -> object:
+def decode(raw: bytes, bulk: Bulk | None = None) -> object:
     """Return the value. In one that cannot be parsed, levels below MOST_DEPTH are null.
 
     Raises:
         ValueError: it is no JSON.
     """
+    value = None if bulk is None else bulk(raw)
+    if value is not None:
+        return value
     try:
         return json.loads(raw)
     except RecursionError:

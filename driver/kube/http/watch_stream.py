@@ -34,9 +34,15 @@ class Watch:
     Raises an ERROR event's error, and Unreachable for a broken, silent or invalid stream.
     """
 
-    def __init__(self, response: urllib3.BaseHTTPResponse, path: str) -> None:
+    def __init__(
+        self,
+        response: urllib3.BaseHTTPResponse,
+        path: str,
+        bulk: json_decode.Bulk | None = None,
+    ) -> None:
         self._response = response
         self._where = path
+        self._bulk = bulk
         self._events = self._read()
 
     def __iter__(self) -> Self:
@@ -77,7 +83,7 @@ class Watch:
 
     def _event(self, line: bytes) -> WatchEvent:
         try:
-            frame: Any = json_decode.decode(line)
+            frame: Any = json_decode.decode(line, self._bulk)
             kind, obj = frame["type"], frame["object"]
             if kind == "ERROR":
                 raise api_errors.from_status(obj)

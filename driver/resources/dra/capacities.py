@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from driver.resources import fields, quantities
-from driver.resources.dra import interning
+from driver.resources import fields, interning, quantities
 
 Raw = dict[str, object]
 Unit = Callable[[int], quantities.Quantity]

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from driver import errors, ids, names
-from driver.resources import fields, quantities
+from driver.resources import fields, interning, quantities
 from driver.resources.core import node_selectors
 from driver.resources.dra import attributes as dra_attributes
-from driver.resources.dra import capacities, interning
+from driver.resources.dra import capacities
 
 _SLICE = frozenset(
     {
@@ -202,9 +202,9 @@ def parse_device(obj: fields.Raw, path: str) -> Device:
         name=ids.DeviceName(sys.intern(fields.required_text(obj, "name", path))),
         attributes=values,
         capacity=capacities.parse_all(fields.mapping(obj, "capacity", path), f"{path}.capacity"),
-        taints=_parse_taints(obj, path) if "taints" in has else (),
+        taints=parse_taints(obj, path) if "taints" in has else (),
         allow_multiple=fields.flag(obj, "allowMultipleAllocations", path),
-        consumes=_parse_consumes(obj, path) if "consumesCounters" in has else (),
+        consumes=parse_consumed_counters(obj, path) if "consumesCounters" in has else (),
         reach=_parse_reach(obj, path),
         binds_to_node=fields.flag(obj, "bindsToNode", path),
         binding=fields.texts(obj, "bindingConditions", path) if "bindingConditions" in has else (),
@@ -239,7 +239,8 @@ def _parse_attributes(obj: fields.Raw, path: str) -> tuple[dra_attributes.Attrib
     return values, beyond
 
 
-def _parse_consumes(obj: fields.Raw, field_path: str) -> tuple[CounterUse, ...]:
+def parse_consumed_counters(obj: fields.Raw, field_path: str) -> tuple[CounterUse, ...]:
+    """Read `consumesCounters` of a device. Raises BadInput."""
     counter_uses: list[CounterUse] = []
     for path, item in fields.objects(obj, "consumesCounters", field_path):
         owner = fields.required_text(item, "counterSet", path)
@@ -267,7 +268,8 @@ def _parse_counters(obj: fields.Raw, path: str) -> Amounts:
 _shared_counters = interning.interning_reader(_parse_counters)
 
 
-def _parse_taints(obj: fields.Raw, path: str) -> tuple[Taint, ...]:
+def parse_taints(obj: fields.Raw, path: str) -> tuple[Taint, ...]:
+    """Read `taints` of a device; equal ones are one object. Raises BadInput."""
     result = [taint for _, taint in fields.objects(obj, "taints", path)]
     try:
         return _shared_taints(tuple([tuple(item.items()) for item in result]))

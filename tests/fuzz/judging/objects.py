@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from driver import errors
 from driver.kube.http import json_decode
 from driver.resources import disruption_budgets, pod_groups, queues, reservations
 from driver.resources.core import node_selectors, nodes, pods, volumes
-from driver.resources.dra import claims, device_classes, slices, taint_rules
+from driver.resources.dra import claims, device_classes, slice_decoder, slices, taint_rules
 from tests.fuzz.judging import refusing
 
 _Parse = Callable[[Mapping[str, Any]], object]
@@ -34,11 +35,27 @@ def check(data: bytes) -> None:
         return
     if not isinstance(obj, dict):
         return
+    _check_bulk(data, obj)
     kind = obj.get("kind")
     expected = PARSERS[kind] if isinstance(kind, str) and kind in PARSERS else None
     for parsed in (expected,) if expected is not None else PARSERS.values():
         with refusing.refusals():
             _same(parsed(obj))
+
+
+def _check_bulk(data: bytes, obj: Mapping[str, Any]) -> None:
+    """Assert that a slice in a frame of a watch is read as it is by itself."""
+    frame: Any = slice_decoder.decode(b'{"type": "ADDED", "object": %b}' % data)
+    if frame is not None:
+        assert read_outcome(slice_decoder.parse, frame["object"]) == read_outcome(slices.parse, obj)
+
+
+def read_outcome(parse: _Parse, obj: Mapping[str, Any]) -> object:
+    """Return the value, or what was said of an object that cannot be read."""
+    try:
+        return parse(obj)
+    except errors.BadInput as error:
+        return str(error)
 
 
 def _same(result: object) -> None:
