@@ -19,8 +19,9 @@ from driver import names
 from driver.controller.informers import snapshot_updater, stores
 from driver.kube import store
 from driver.kube.http import json_decode
+from driver.resources.bulk import slice_decoder
 from driver.resources.core import nodes, pods
-from driver.resources.dra import claims, device_classes, slice_decoder
+from driver.resources.dra import claims, device_classes
 from driver.runtime import gc_tuning
 from driver.scheduling.gangs import index as gang_index
 from driver.scheduling.snapshot import cluster_state

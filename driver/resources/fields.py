@@ -4,12 +4,14 @@ Objects are plain JSON values. A reader names the path it stands at, so that a w
 `spec.devices.requests[1].exactly: expected an object`, never as a KeyError.
 """
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from driver import errors
 
 Raw = Mapping[str, object]
 _NOTHING: Raw = {}
+_NO_TEXTS: Mapping[str, str] = {}
 MOST_NESTED = 100
 """Levels of what users may write as they like: opaque parameters."""
 
@@ -57,6 +59,11 @@ def text(obj: Raw, key: str, path: str = "", default: str = "") -> str:
     return value
 
 
+def common_text(obj: Raw, key: str, path: str = "", default: str = "") -> str:
+    """A string field with a value that many objects have; equal ones are one object."""
+    return sys.intern(text(obj, key, path, default))
+
+
 def required_text(obj: Raw, key: str, path: str = "") -> str:
     """A string field that must be there."""
     value = text(obj, key, path)
@@ -86,18 +93,22 @@ def flag(obj: Raw, key: str, path: str = "") -> bool:
 
 
 def texts(obj: Raw, key: str, location: str = "") -> tuple[str, ...]:
-    """A list of strings."""
-    result = sequence(obj, key, location)
-    for index, item in enumerate(result):
+    """A list of strings, such as finalizers, which many objects have."""
+    result = []
+    for index, item in enumerate(sequence(obj, key, location)):
         if not isinstance(item, str):
             path = f"{_at(location, key)}[{index}]"
             raise errors.BadInput(path, f"is {type(item).__name__}", "a string")
-    return tuple(str(item) for item in result)
+        result.append(sys.intern(str(item)))
+    return tuple(result)
 
 
-def text_map(obj: Raw, key: str, path: str = "") -> dict[str, str]:
+def text_map(obj: Raw, key: str, path: str = "") -> Mapping[str, str]:
     """A map of strings: labels, a nodeSelector."""
-    return {name: text(mapping(obj, key, path), name, path) for name in mapping(obj, key, path)}
+    members = mapping(obj, key, path)
+    if not members:
+        return _NO_TEXTS
+    return {sys.intern(name): common_text(members, name, path) for name in members}
 
 
 def is_deep(value: object) -> bool:

@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.resources.dra import slice_decoder, slices
+from driver.resources.bulk import slice_decoder
+from driver.resources.dra import slices
 from tests.fuzz.judging import objects as judging
 from tests.support.builders import objects
 

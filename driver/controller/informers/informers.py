@@ -8,8 +8,9 @@ from driver import clock
 from driver.controller.informers import stores
 from driver.kube import backoff, client, gvr, optional_kinds, reflector
 from driver.resources import disruption_budgets, pod_groups, queues, reservations
+from driver.resources.bulk import slice_decoder
 from driver.resources.core import namespaces, nodes, pods, storage, volumes
-from driver.resources.dra import claims, device_classes, slice_decoder, taint_rules
+from driver.resources.dra import claims, device_classes, taint_rules
 
 _log = structlog.get_logger(__name__)
 _SLICES_WATCH_S, _SLICES_SILENCE_S = 6.0, 12.0

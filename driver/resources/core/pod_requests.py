@@ -7,6 +7,8 @@ and what its claims take of the node on top (KEP-5517).
 Amounts are summed in nano-units and rounded up at the end.
 """
 
+import functools
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from driver.resources import fields, quantities
@@ -15,15 +17,24 @@ Amounts = dict[str, int]
 """Nano-units by resource."""
 _NANO, _MICRO = 10**9, 10**6
 _POD_LEVEL = frozenset({"cpu", "memory"})
+_MOST_SHARED = 4096
 _HUGE_PAGES = "hugepages-"
 _PENDING = "PodResizePending"
 _Of = Callable[[fields.Raw, str], Amounts]
 """What a container asks, given where it stands."""
 
 
-def effective_requests(spec: fields.Raw) -> dict[str, int]:
-    """The requests of a pod to place: `cpu` in milli-cores, all else in its unit."""
-    return _rounded(_effective(spec))
+def effective_requests(spec: fields.Raw) -> Mapping[str, int]:
+    """The requests of a pod to place: `cpu` in milli-cores, all else in its unit.
+
+    Equal ones, such as those of a Deployment's pods, are one object.
+    """
+    return _shared_amounts(tuple(_rounded(_effective(spec)).items()))
+
+
+@functools.lru_cache(maxsize=_MOST_SHARED)
+def _shared_amounts(amounts: tuple[tuple[str, int], ...]) -> Mapping[str, int]:
+    return {sys.intern(name): amount for name, amount in amounts}
 
 
 def _effective(spec: fields.Raw) -> Amounts:

@@ -1,6 +1,7 @@
 """Pods, as far as it takes to allocate for one and to know where it fits (D5)."""
 
 import contextlib
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -21,6 +22,7 @@ _ASKS = (
     *(names.GANG_TIMEOUT, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED),
     names.PLACEHOLDER_FOR,
 )
+_NO_ANNOTATIONS: Mapping[str, str] = {}
 LONGEST_WAIT = 1024
 """Characters of the message of `Waits`, as of an event's."""
 _TERMINAL = frozenset({"Succeeded", "Failed"})
@@ -34,6 +36,9 @@ class HostPort(NamedTuple):
     protocol: str
     address: str
     port: int
+
+
+_NO_PORTS: frozenset[HostPort] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,10 @@ class Verdict:
     def was_passed_over(self) -> bool:
         """Return whether the scheduler tried and did not place the pod, its own errors included."""
         return self.status == "False" and self.reason in {"Unschedulable", "SchedulerError"}
+
+
+_SCHEDULED_TEXTS = ("True", "", "")
+_SCHEDULED = Verdict(*_SCHEDULED_TEXTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +179,12 @@ class Pod:
 
     @property
     def claim_keys(self) -> tuple[ids.Key, ...]:
-        """The keys of the claims that it names, as far as they are known yet."""
-        return tuple(
-            ids.Key(f"{self.namespace}/{pod_claim.claim}")
-            for pod_claim in self.claims
-            if pod_claim.claim
-        )
+        """The keys of the claims that it names, as far as they are known yet.
+
+        A claim that it has under two names counts once.
+        """
+        claims = dict.fromkeys(pod_claim.claim for pod_claim in self.claims if pod_claim.claim)
+        return tuple(ids.Key(f"{self.namespace}/{claim}") for claim in claims)
 
     @property
     def finished(self) -> bool:
@@ -188,24 +197,24 @@ def parse(obj: fields.Raw) -> Pod:
     meta = fields.mapping(obj, "metadata")
     spec = fields.mapping(obj, "spec")
     status = fields.mapping(obj, "status")
-    node = fields.text(spec, "nodeName", "spec")
+    node = fields.common_text(spec, "nodeName", "spec")
     nominated = fields.text(status, "nominatedNodeName", "status")
     annotations = fields.mapping(meta, "annotations", "metadata")
     labels = fields.text_map(meta, "labels", "metadata")
     requests = pod_requests.effective_requests(spec)
     mounted = pod_volumes.parse(spec, fields.text(meta, "name"))
     return Pod(
-        namespace=fields.text(meta, "namespace", "metadata"),
+        namespace=fields.common_text(meta, "namespace", "metadata"),
         name=fields.required_text(meta, "name", "metadata"),
         uid=ids.PodUid(fields.text(meta, "uid", "metadata")),
-        created=fields.text(meta, "creationTimestamp", "metadata"),
+        created=fields.common_text(meta, "creationTimestamp", "metadata"),
         priority=fields.integer(spec, "priority", "spec"),
         node=ids.NodeName(node) if node else None,
         nominated=ids.NodeName(nominated) if nominated else None,
-        phase=fields.text(status, "phase", "status", "Pending"),
+        phase=fields.common_text(status, "phase", "status", "Pending"),
         deleting=bool(meta.get("deletionTimestamp")),
         gates=tuple(
-            fields.text(item, "name", path)
+            fields.common_text(item, "name", path)
             for path, item in fields.objects(spec, "schedulingGates")
         ),
         claims=_claims(spec, status),
@@ -218,7 +227,7 @@ def parse(obj: fields.Raw) -> Pod:
         tolerations=core_tolerations.parse(spec, "tolerations", "spec"),
         requests=requests,
         resized=pod_requests.placed_requests(spec, status, requests),
-        host_ports=frozenset(_host_ports(spec)),
+        host_ports=frozenset(_host_ports(spec)) or _NO_PORTS,
         volume_claims=mounted.claims,
         ephemeral_claims=mounted.ephemeral,
         disks=mounted.disks,
@@ -233,11 +242,17 @@ def parse(obj: fields.Raw) -> Pod:
         pod_group=_pod_group(spec),
         gang_size=str(annotations.get(names.GANG_SIZE) or labels.get(names.GANG_SIZE, "")),
         max_runtime_s=_most_s(spec, annotations),
-        started=fields.text(status, "startTime", "status"),
+        started=fields.common_text(status, "startTime", "status"),
         on_fault=str(annotations.get(names.ON_FAULT, "")),
-        scheduling_annotations={key: str(annotations[key]) for key in _ASKS if key in annotations},
+        scheduling_annotations=_scheduling_annotations(annotations),
         pending=_waits(status),
     )
+
+
+def _scheduling_annotations(annotations: fields.Raw) -> Mapping[str, str]:
+    if annotations.keys().isdisjoint(_ASKS):
+        return _NO_ANNOTATIONS
+    return {key: str(annotations[key]) for key in _ASKS if key in annotations}
 
 
 def build_pending(reason: str, message: str, since: str) -> PendingCondition:
@@ -289,7 +304,7 @@ def _most_s(spec: fields.Raw, annotations: fields.Raw) -> float | None:
 def _owner(meta: fields.Raw) -> Owner | None:
     for path, item in fields.objects(meta, "ownerReferences", "metadata"):
         if fields.flag(item, "controller", path):
-            texts = (fields.text(item, key, path) for key in ("kind", "name", "uid"))
+            texts = (fields.common_text(item, key, path) for key in ("kind", "name", "uid"))
             return Owner(*texts)
     return None
 
@@ -300,7 +315,7 @@ def _claims(spec: fields.Raw, status: fields.Raw) -> tuple[PodClaim, ...]:
         claims[fields.text(item, "name", path)] = fields.text(item, "resourceClaimName", path)
     result = []
     for path, item in fields.objects(spec, "resourceClaims", "spec"):
-        name = fields.required_text(item, "name", path)
+        name = sys.intern(fields.required_text(item, "name", path))
         named = fields.text(item, "resourceClaimName", path)
         result.append(PodClaim(name, named or claims.get(name)))
     return tuple(result)
@@ -312,11 +327,14 @@ def _containers(spec: fields.Raw) -> Iterator[Container]:
         for field_path, item in fields.objects(spec, kind, "spec"):
             resources = fields.mapping(item, "resources", field_path)
             used = tuple(
-                (fields.text(entry, "name", path), fields.text(entry, "request", path))
+                (
+                    fields.common_text(entry, "name", path),
+                    fields.common_text(entry, "request", path),
+                )
                 for path, entry in fields.objects(resources, "claims", f"{field_path}.resources")
             )
             if used:
-                yield Container(fields.text(item, "name", field_path), used)
+                yield Container(fields.common_text(item, "name", field_path), used)
 
 
 def _required_affinity(spec: fields.Raw) -> node_selectors.NodeSelector | None:
@@ -355,7 +373,10 @@ def _host_ports(spec: fields.Raw) -> list[HostPort]:
 
 
 def _verdict(meta: fields.Raw, status: fields.Raw) -> Verdict:
-    verdict = Verdict(*_condition(status, "PodScheduled", ("status", "reason", "message")))
+    texts = _condition(status, "PodScheduled", ("status", "reason", "message"))
+    if texts == _SCHEDULED_TEXTS:
+        return _SCHEDULED
+    verdict = Verdict(*texts)
     return replace(verdict, written=_scheduled_written(meta)) if verdict.refused else verdict
 
 
@@ -381,5 +402,5 @@ def _condition(status: fields.Raw, kind: str, keys: tuple[str, ...]) -> tuple[st
     """The texts of a condition; () where there is none of the type."""
     for path, item in fields.objects(status, "conditions", "status"):
         if item.get("type") == kind:
-            return tuple(fields.text(item, key, path) for key in keys)
+            return tuple(fields.common_text(item, key, path) for key in keys)
     return ()

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from driver.resources import fields, interning, quantities
+from driver.resources import fields, quantities
+from driver.resources.dra import interning
 
 Raw = dict[str, object]
 Unit = Callable[[int], quantities.Quantity]

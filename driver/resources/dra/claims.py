@@ -1,5 +1,6 @@
 """ResourceClaims both ways: what is asked, what was allocated, and what we write (D3)."""
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -11,6 +12,8 @@ from driver.resources.dra import device_status
 from driver.resources.dra import requests as dra_requests
 
 MAX_RESULTS = 32
+Amounts = Mapping[str, quantities.Quantity]
+_NOTHING_CONSUMED: Amounts = {}
 NO_REQUESTS = dra_requests.ClaimSpec()
 
 
@@ -36,7 +39,7 @@ class Result:
     admin_access: bool = False
     share_id: str = ""
     tolerations: tuple[fields.Raw, ...] = ()
-    consumed: Mapping[str, quantities.Quantity] = field(default_factory=dict)
+    consumed: Amounts = field(default_factory=dict)
     binding: tuple[str, ...] = ()
     failing: tuple[str, ...] = ()
 
@@ -133,7 +136,7 @@ def parse(obj: fields.Raw) -> Claim:
     status = fields.mapping(obj, "status")
     annotations = fields.mapping(meta, "annotations", "metadata")
     return Claim(
-        namespace=fields.text(meta, "namespace", "metadata"),
+        namespace=fields.common_text(meta, "namespace", "metadata"),
         name=fields.required_text(meta, "name", "metadata"),
         uid=ids.ClaimUid(fields.text(meta, "uid", "metadata")),
         version=fields.text(meta, "resourceVersion", "metadata"),
@@ -144,7 +147,9 @@ def parse(obj: fields.Raw) -> Claim:
         ),
         finalizers=fields.texts(meta, "finalizers", "metadata"),
         deleting=bool(meta.get("deletionTimestamp")),
-        pod_claim=fields.text(annotations, names.POD_CLAIM_ANNOTATION, "metadata.annotations"),
+        pod_claim=fields.common_text(
+            annotations, names.POD_CLAIM_ANNOTATION, "metadata.annotations"
+        ),
         device_statuses=device_status.parse(status),
         for_extended_resources=annotations.get(names.EXTENDED_RESOURCE_CLAIM) == "true",
     )
@@ -170,34 +175,42 @@ def _allocation(status: fields.Raw) -> Allocation | None:
             for path, item in fields.objects(devices, "config", field_path)
         ),
         selector=node_selectors.parse(selector, field_path) if selector else None,
-        stamped=fields.text(allocation, "allocationTimestamp", field_path),
+        stamped=fields.common_text(allocation, "allocationTimestamp", field_path),
     )
 
 
 def _result(obj: fields.Raw, path: str) -> Result:
     return Result(
-        request=fields.required_text(obj, "request", path),
+        request=sys.intern(fields.required_text(obj, "request", path)),
         device=DeviceId(
-            fields.required_text(obj, "driver", path),
-            fields.required_text(obj, "pool", path),
-            fields.required_text(obj, "device", path),
+            *[
+                sys.intern(fields.required_text(obj, key, path))
+                for key in ("driver", "pool", "device")
+            ]
         ),
         admin_access=fields.flag(obj, "adminAccess", path),
         share_id=fields.text(obj, "shareID", path),
         tolerations=tuple(item for _, item in fields.objects(obj, "tolerations", path)),
-        consumed={
-            key: quantities.parse(amount, f"{path}.consumedCapacity[{key}]")
-            for key, amount in fields.mapping(obj, "consumedCapacity", path).items()
-        },
+        consumed=_consumed(obj, path),
         binding=fields.texts(obj, "bindingConditions", path),
         failing=fields.texts(obj, "bindingFailureConditions", path),
     )
 
 
+def _consumed(obj: fields.Raw, path: str) -> Amounts:
+    consumed = fields.mapping(obj, "consumedCapacity", path)
+    if not consumed:
+        return _NOTHING_CONSUMED
+    return {
+        sys.intern(key): quantities.parse(amount, f"{path}.consumedCapacity[{key}]")
+        for key, amount in consumed.items()
+    }
+
+
 def _consumer(obj: fields.Raw, path: str) -> Consumer:
     return Consumer(
-        group=fields.text(obj, "apiGroup", path),
-        resource=fields.text(obj, "resource", path),
+        group=fields.common_text(obj, "apiGroup", path),
+        resource=fields.common_text(obj, "resource", path),
         name=fields.text(obj, "name", path),
         uid=fields.text(obj, "uid", path),
     )

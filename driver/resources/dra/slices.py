@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from driver import errors, ids, names
-from driver.resources import fields, interning, quantities
+from driver.resources import fields, quantities
 from driver.resources.core import node_selectors
 from driver.resources.dra import attributes as dra_attributes
-from driver.resources.dra import capacities
+from driver.resources.dra import capacities, interning
 
 _SLICE = frozenset(
     {

@@ -8,7 +8,7 @@ from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.snapshot import allocation_hold, placed_pods, snapshot
 
-_Pin = tuple[frozenset[str], ids.NodeName]
+_Pin = tuple[tuple[str, ...], ids.NodeName]
 
 
 def is_placeholder(pod: pods.Pod, namespace: str) -> bool:
@@ -34,7 +34,7 @@ class NodeUsageIndex:
         self._pods: dict[ids.Key, pods.Pod] = {}
         self._pins: dict[ids.Key, _Pin] = {}
         self._in_flight: dict[ids.PodUid, ids.NodeName] = {}
-        self._users: dict[ids.Key, set[ids.Key]] = {}
+        self._users: dict[ids.Key, tuple[ids.Key, ...]] = {}
         self._placed: dict[ids.Key, tuple[ids.NodeName, pods.Pod]] = {}
         self._by_node: dict[ids.NodeName, dict[ids.Key, pods.Pod]] = {}
         self._usage: dict[ids.NodeName, snapshot.NodeUsage] = {}
@@ -55,13 +55,13 @@ class NodeUsageIndex:
         if _bound_to(previous) != _bound_to(pod):
             self.bindings += 1
         for claim_key in previous.claim_keys if previous else ():
-            self._users[claim_key].discard(key)
-            if not self._users[claim_key]:
-                del self._users[claim_key]
+            others = tuple(user for user in self._users.pop(claim_key) if user != key)
+            if others:
+                self._users[claim_key] = others
         if pod is not None:
             self._pods[key] = pod
         for claim_key in pod.claim_keys if pod else ():
-            self._users.setdefault(claim_key, set()).add(key)
+            self._users[claim_key] = (*self._users.get(claim_key, ()), key)
         return self._update_pod(key)
 
     def set_claim(self, key: ids.Key, claim: claims.Claim | None) -> Iterable[ids.NodeName]:
@@ -69,7 +69,7 @@ class NodeUsageIndex:
         node = snapshot.pinned_node(claim) if claim else None
         previous = self._pins.pop(key, None)
         if claim is not None and node is not None:
-            self._pins[key] = frozenset(consumer.uid for consumer in claim.consumers), node
+            self._pins[key] = tuple(consumer.uid for consumer in claim.consumers), node
         if previous == self._pins.get(key):
             return ()
         return [node for pod in self._users.get(key, ()) for node in self._update_pod(pod)]
@@ -118,7 +118,7 @@ class NodeUsageIndex:
         if not pins:
             return None
         own_uids = {pod.uid, allocation_hold.pod_hold(pod).uid}
-        return next((node for uids, node in pins if own_uids & uids), None)
+        return next((node for uids, node in pins if not own_uids.isdisjoint(uids)), None)
 
     def _update_usage(self, name: ids.NodeName) -> bool:
         """Recompute a node's usage; return whether it changed."""

@@ -200,12 +200,12 @@ def pinned_node(claim: claims.Claim) -> ids.NodeName | None:
 def pod_claims(
     pod: pods.Pod, find: Callable[[ids.Key], claims.Claim | None]
 ) -> tuple[claims.Claim, ...] | None:
-    """Return the claims of a pod; None while one of them does not exist."""
+    """Return the claims of a pod, each once; None while one of them does not exist."""
+    if any(entry.claim is None for entry in pod.claims):
+        return None
     result = []
-    for entry in pod.claims:
-        if entry.claim == "":
-            continue
-        claim = find(ids.Key(f"{pod.namespace}/{entry.claim}"))
+    for key in pod.claim_keys:
+        claim = find(key)
         if claim is None:
             return None
         result.append(claim)

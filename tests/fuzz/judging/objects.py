@@ -6,8 +6,9 @@ from typing import Any
 from driver import errors
 from driver.kube.http import json_decode
 from driver.resources import disruption_budgets, pod_groups, queues, reservations
+from driver.resources.bulk import slice_decoder
 from driver.resources.core import node_selectors, nodes, pods, volumes
-from driver.resources.dra import claims, device_classes, slice_decoder, slices, taint_rules
+from driver.resources.dra import claims, device_classes, slices, taint_rules
 from tests.fuzz.judging import refusing
 
 _Parse = Callable[[Mapping[str, Any]], object]

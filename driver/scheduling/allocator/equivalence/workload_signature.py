@@ -23,7 +23,9 @@ def single_node_signature(workload: allocator_types.Workload) -> Hashable:
 def device_signature(workload: allocator_types.Workload) -> Hashable:
     """Return all that matters for devices, but the CPUs of the pod."""
     pod = workload.pod
-    entry_names = {entry.claim: entry.name for entry in pod.claims}
+    entry_names: dict[str | None, tuple[str, ...]] = {}
+    for entry in pod.claims:
+        entry_names[entry.claim] = (*entry_names.get(entry.claim, ()), entry.name)
     requested = tuple(
         (claim.spec, entry_names.get(claim.name)) for claim in workload.unallocated_claims
     )

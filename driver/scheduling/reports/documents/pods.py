@@ -26,7 +26,7 @@ def device_pods(cluster: read_model.ClusterModel, namespace: str = "") -> Iterat
 
 def requests_devices(cluster: read_model.ClusterModel, pod: pods.Pod) -> bool:
     """Return whether a pod requests our devices, or may: a claim of it is missing."""
-    if len(cluster.pod_claims(pod)) < sum(entry.claim != "" for entry in pod.claims):
+    if len(cluster.pod_claims(pod)) < len({entry.claim for entry in pod.claims} - {""}):
         return True
     return any(cluster.requests_managed(claim) for claim in cluster.pod_claims(pod))
 

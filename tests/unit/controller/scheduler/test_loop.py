@@ -140,6 +140,17 @@ def test_both_claims_of_a_pod_are_written_or_none() -> None:
     assert {world.device("one"), world.device("two")} == {"gpu-0", "gpu-1"}
 
 
+def test_a_claim_that_a_pod_has_under_two_names_is_allocated_once() -> None:
+    world = World(2)
+    world.add(objects.a_claim("one"), objects.a_pod("pod", "one", "one"))
+    world.settle(0.0)
+    assert [entry for entry in world.server.written if entry[1] == "status"] == [
+        ("one", "status", "STRATEGIC")
+    ]
+    world.remove_pod("pod")
+    world.settle(0.0)
+
+
 def test_a_write_that_failed_for_long_succeeds_ten_seconds_after_the_recovery() -> None:
     world = World(1)
     world.server.refuse = Always({"claim": errors.Forbidden(403, "Forbidden", "no")})

@@ -55,6 +55,15 @@ def test_a_pod_that_ends_or_goes_takes_nothing_more() -> None:
         assert dict(usage_index.usage) == {}
 
 
+def test_a_pod_with_one_claim_under_two_names_comes_and_goes() -> None:
+    usage_index = node_usage.NodeUsageIndex()
+    pod = objects.pod("pod", "claim", "claim")
+    put(usage_index, pod)
+    assert usage_index.set_claim(CLAIM, pinning("node-a", "pod")) == [A]
+    assert [*usage_index.set_pod(pod.key, None)] == [A]
+    assert dict(usage_index.usage) == {}
+
+
 def test_a_pod_that_changes_in_nothing_that_counts_touches_no_node() -> None:
     usage_index = node_usage.NodeUsageIndex()
     put(usage_index, a_pod(nodeName=A))

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from driver import errors
-from driver.resources.dra import slice_decoder, slices
+from driver.resources.bulk import slice_decoder
+from driver.resources.dra import slices
 from tests.support.builders import objects
 
 RECORDED = sorted((Path(__file__).parents[3] / "data" / "slices").rglob("*.json"))

@@ -1,0 +1,1 @@
+"""Decodes long lists of the API server in bulk, for the parsers of their kinds."""
