@@ -225,16 +225,21 @@ class World:
         """Let time pass and the decider work until it has nothing more to do."""
         self.clock.advance(seconds)
         for _ in range(50):
-            batch = []
-            while len(self.items):
-                item = self.items.get(0.0)
-                assert item is not None
-                batch.append(item)
-            if not batch:
+            if not self.turn():
                 return
-            self.decider.loop.process(batch)
             self.clock.advance(0.1)
         raise AssertionError("the decider never comes to rest")
+
+    def turn(self) -> bool:
+        """Have the decider process all that is due, and write; return whether anything was."""
+        batch = []
+        while len(self.items):
+            item = self.items.get(0.0)
+            assert item is not None
+            batch.append(item)
+        if batch:
+            self.decider.loop.process(batch)
+        return bool(batch)
 
     def claim(self, name: str = "claim") -> claims.Claim:
         return claims.parse(self.server.claims[f"default/{name}"])

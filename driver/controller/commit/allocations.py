@@ -78,12 +78,16 @@ def _gang_status(claim: claims.Claim, failed: str, now: str) -> device_status.De
 class AllocationWriter:
     """Writes allocations, clears them, and drops holds.
 
-    Passes each object that the server returns to `observe`, so that the caches see these writes.
+    Passes each claim that the server returns to `observe`, and each pod without our gate to
+    `observe_pod`, so that the caches see these writes.
     """
 
-    def __init__(self, writer: ports.Writer, observe: ports.Observe) -> None:
+    def __init__(
+        self, writer: ports.Writer, observe: ports.Observe, observe_pod: ports.Observe
+    ) -> None:
         self._writer = writer
         self._observe = observe
+        self._observe_pod = observe_pod
 
     def allocate(
         self,
@@ -281,13 +285,14 @@ class AllocationWriter:
         """Remove our scheduling gate and no other; one that is gone already is no error."""
         ours = {"$patch": "delete", "name": names.ALLOCATION_GATE}
         body = {"metadata": {"uid": pod.uid}, "spec": {"schedulingGates": [ours]}}
-        self._writer.patch(
+        answer = self._writer.patch(
             gvr.PODS,
             pod.name,
             body,
             namespace=pod.namespace,
             kind=client.PatchType.STRATEGIC,
         )
+        self._observe_pod(answer)
 
     def evict(self, pod: pods.Pod) -> None:
         """Request the pod's eviction by the Eviction API. Raises ApiError."""

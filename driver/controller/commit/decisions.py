@@ -10,6 +10,7 @@ from driver import errors, reasons
 from driver.controller import metrics as controller_metrics
 from driver.controller.commit import allocations, reporter, write_pool
 from driver.kube import workqueue
+from driver.resources.core import pods
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.snapshot import snapshot
@@ -22,11 +23,13 @@ class Decision(snapshot.InFlight):
     """A placement to write, with what is written of it by claim.
 
     `doubtful`: an earlier try got no answer, so a refusal of this one says nothing of that.
+    `opens_gate`: no gate but ours keeps the pod from kube-scheduler, and nothing else is to come.
     """
 
     workload: allocator_types.Workload
     placement: allocator_types.Placement
     doubtful: bool = False
+    opens_gate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +106,21 @@ class DecisionWriter:
     def _allocate(self, decision: Decision) -> None:
         pod, open_claims = decision.pod, decision.workload.open_claims
         self._claims.allocate(pod, open_claims, decision.allocations)
+        if decision.opens_gate:
+            self._open_gate(pod)
         self._metrics.count_decision("allocated")
         message = allocator_messages.placement(decision.placement)
         self._reporter.allocated(pod, open_claims, message)
         _log.info("allocated", pod=pod.key, node=decision.node, steps=decision.placement.steps)
         if decision.workload.is_bound:
             self._wake_kubelet(decision)
+
+    def _open_gate(self, pod: pods.Pod) -> None:
+        """Remove our scheduling gate at once; the pod's next turn does if this fails."""
+        try:
+            self._claims.ungate(pod)
+        except errors.ApiError as error:
+            _log.info("scheduling gate not removed yet", pod=pod.key, error=str(error))
 
     def _wake_kubelet(self, decision: Decision) -> None:
         """Have the kubelet try a bound pod again: it was refused while its claims had no devices.

@@ -42,6 +42,10 @@ class Stores:
         """Return the PodGroup of a key: Kubernetes' own, else the coscheduling plugin's."""
         return self.native_pod_groups.get(key) or self.coscheduling.get(key)
 
+    def observe_pod(self, obj: Mapping[str, Any]) -> None:
+        """Apply the server's answer to an own write before the watch delivers it."""
+        self.pods.observe(dict(obj))
+
     def observe_claim(self, obj: Mapping[str, Any]) -> None:
         """Apply the server's answer to an own write before the watch delivers it."""
         self.claims.observe(dict(obj))

@@ -221,7 +221,7 @@ def _build_base(
         time,
     )
     pool = write_pool.WritePool(outputs.threads, items)
-    claims = allocations.AllocationWriter(outputs.writer, caches.observe_claim)
+    claims = allocations.AllocationWriter(outputs.writer, caches.observe_claim, caches.observe_pod)
     workloads = workload_writer.WorkloadWriter(pool, claims, outputs.reporter, outputs.metrics)
     fair = engine.QueueEngine(settings.driver)
     usage = queue_usage.QueueUsage(caches, view, fair)

@@ -85,6 +85,7 @@ class ResultHandler:
             scheduler_allocations=allocation_result.build_scheduler_allocations(
                 view, workload, placement
             ),
+            opens_gate=not gang and workload.pod.gates == (names.ALLOCATION_GATE,),
         )
         self._context.memory.begin_write(decision)
         view.begin_write(decision)

@@ -36,7 +36,21 @@ def test_the_gate_goes_once_the_claims_are_written() -> None:
     world.settle()
     assert world.device("one")
     assert world.device("two")
-    assert set(world.server.ungated) == {"pod"}
+    assert world.server.ungated == ["pod"]
+
+
+def test_the_gate_goes_with_the_last_claims_write_and_not_a_turn_later() -> None:
+    world = World()
+    world.add(objects.a_claim(), a_gated_pod())
+    world.turn()
+    assert world.server.ungated == ["pod"]
+
+
+def test_another_gate_keeps_ours_until_it_is_gone() -> None:
+    world = World()
+    world.add(objects.a_claim(), a_gated_pod(gates=[*OURS, {"name": "example.com/quota"}]))
+    world.settle()
+    assert world.server.ungated == []
 
 
 def crowded(*labels: str) -> World:
