@@ -143,17 +143,21 @@ def test_a_switch_that_is_on_by_default_takes_its_objects_away(
 
 
 CONVERT, GATE = "convert.admission.ration.dev", "gate.admission.ration.dev"
+CLASSES = "convert-classes.admission.ration.dev"
 
 
 @pytest.mark.parametrize(
     ("settings", "webhooks"),
     [
-        ((), [CONVERT, GATE]),
+        ((), [CONVERT, CLASSES, GATE]),
         (("admission.convert=off",), [GATE]),
         (("allocator=scheduler",), [GATE]),
-        (("deviceClasses.mig.enabled=false",), [GATE]),
-        (("admission.gate=false",), [CONVERT]),
-        (("controller.enabled=false", "allocator=scheduler", "admission.convert=on"), [CONVERT]),
+        (("deviceClasses.mig.enabled=false",), [CLASSES, GATE]),
+        (("admission.gate=false",), [CONVERT, CLASSES]),
+        (
+            ("controller.enabled=false", "allocator=scheduler", "admission.convert=on"),
+            [CONVERT, CLASSES],
+        ),
         (("admission.gate=false", "admission.convert=off"), []),
     ],
 )
