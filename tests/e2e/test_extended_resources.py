@@ -102,8 +102,9 @@ def a_pod_of_other_devices_is_kube_schedulers(field: playground.Playground) -> N
     assert not is_converted(field.pod("other"))
 
 
+@pytest.mark.usefixtures("classes")
 def test_pods_of_extended_resources_are_told_apart(
-    field: playground.Playground, classes: None
+    field: playground.Playground,
 ) -> None:
     a_labelled_pod_is_converted(field)
 
@@ -128,8 +129,9 @@ def test_pods_of_extended_resources_are_told_apart(
         assert field.events(name, "NotConverted") == []
 
 
+@pytest.mark.usefixtures("classes")
 def test_a_namespace_with_the_label_keeps_its_pods_unconverted(
-    field: playground.Playground, classes: None
+    field: playground.Playground,
 ) -> None:
     label = {"metadata": {"labels": {names.CONVERT_LABEL: "false"}}}
     field.kube.patch(gvr.NAMESPACES, field.namespace, label)
@@ -139,8 +141,9 @@ def test_a_namespace_with_the_label_keeps_its_pods_unconverted(
     assert "its namespace has the label ration.dev/convert=false" in note
 
 
+@pytest.mark.usefixtures("classes")
 def test_more_devices_than_a_claim_may_have_are_refused_with_the_field(
-    field: playground.Playground, classes: None
+    field: playground.Playground,
 ) -> None:
     pod = requesting("many", {implicit("e2e-labelled"): "33"})
     with pytest.raises(errors.ApiError, match="expected a whole number, 32 at most"):

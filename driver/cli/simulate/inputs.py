@@ -107,8 +107,8 @@ def _converted_classes(
         for document in dump.expand_lists(documents)
         if isinstance(document, dict) and document.get("kind") == "DeviceClass"
     )
-    known = {**cluster.caches.classes, **dump.read(added).caches.classes}
-    labelled = device_classes.converted_resources(known.values())
+    classes = {**cluster.caches.classes, **dump.read(added).caches.classes}
+    labelled = device_classes.converted_resources(classes.values())
     return extended_resources.Classes(driver, labelled=labelled)
 
 

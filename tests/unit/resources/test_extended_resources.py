@@ -277,10 +277,13 @@ def test_a_name_of_nvidias_is_of_the_labelled_class_that_has_it() -> None:
 
 
 def test_init_containers_share_claims_of_a_labelled_class_with_app_containers() -> None:
-    asks = {"name": "main", "resources": {"limits": {"example.com/gpu": "1"}}}
-    init = [{**asks, "name": "load"}, {**asks, "name": "side", "restartPolicy": "Always"}]
-    conversion = extended_resources.convert(a_pod(asks, init=init), LABELLED)
-    after = patches.json_patch(a_pod(asks, init=init), [dict(item) for item in conversion.patch])
+    def requesting(name: str) -> Raw:
+        return {"name": name, "resources": {"limits": {"example.com/gpu": "1"}}}
+
+    sidecar = {**requesting("side"), "restartPolicy": "Always"}
+    pod = a_pod(requesting("main"), init=[requesting("load"), sidecar])
+    conversion = extended_resources.convert(pod, LABELLED)
+    after = patches.json_patch(pod, [dict(item) for item in conversion.patch])
     assert claims_of(after) == {"load": ["ration-1"], "side": ["ration-0"], "main": ["ration-1"]}
 
 
