@@ -25,9 +25,9 @@ class Vocabulary:
 
     `gpu_keys` identify the GPU of a device that draws on no counter set, the first one that is
     there. `addresses` hold the PCI address of its GPU. `modes` are those of devices other than
-    whole GPUs. Devices of `ignored_types` are no part of a GPU's capacity. Devices of `virtual_functions` are SR-IOV functions of the GPU whose
-    PCI address is on their bus. A taint whose key begins with one of `fault_taints` says that the
-    device failed.
+    whole GPUs. Devices of `ignored_types` are no part of a GPU's capacity. Devices of
+    `virtual_functions` are SR-IOV functions of the GPU whose PCI address is on their bus. A taint
+    whose key begins with one of `fault_taints` says that the device failed.
     """
 
     product: str = names.ATTR_PRODUCT
