@@ -66,8 +66,8 @@ def a_request_for_a_labelled_class_is_converted(field: playground.Playground) ->
     playground.until(converted, 60, "the webhook knows the label")
 
     def allocated() -> bool:
-        (claim,) = field.claims()
-        return holds(field, claim["metadata"]["name"]) != []
+        """Its device has the controller's taint, so nobody else gives it."""
+        return any(field.device_of(claim["metadata"]["name"]) for claim in field.claims())
 
     playground.until(allocated, 60, "the controller allocates the claim")
     field.delete_pod("requests")

@@ -174,6 +174,17 @@ def test_pods_are_sent_to_the_webhooks_that_are_switched_on(
     assert names == webhooks
 
 
+@pytest.mark.parametrize(
+    ("settings", "labels"),
+    [((), {"true"}), (("admission.convert=off",), {None}), (("admission.enabled=false",), {None})],
+)
+def test_classes_have_the_label_where_the_webhook_converts(
+    settings: tuple[str, ...], labels: set[str | None]
+) -> None:
+    classes = [x for x in rendered.objects(*setting(*settings)) if x["kind"] == "DeviceClass"]
+    assert {x["metadata"]["labels"].get("ration.dev/convert") for x in classes} == labels
+
+
 @pytest.mark.parametrize("component", ["controller", "admission"])
 def test_without_a_budget_a_drain_may_take_all_replicas(component: str) -> None:
     objects = rendered.objects(*setting(f"{component}.podDisruptionBudget.enabled=false"))
