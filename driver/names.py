@@ -144,7 +144,10 @@ CLASS_MIG = "gpu-mig.ration.dev"
 CLASS_SLICE = "gpu-slice.ration.dev"
 
 CONVERT_LABEL = "ration.dev/convert"
-"""Namespace label: `false` leaves pods that ask for device plugins' resources as they are (D21)."""
+"""Namespace label: `false` leaves pods that ask for device plugins' resources as they are (D21).
+
+Label on a DeviceClass: with `true` pods that request its extended resources are converted.
+"""
 CONVERTED = "ration.dev/converted"
 """Label on converted pods, and on the templates and claims created for them."""
 CONVERTED_FROM = "ration.dev/converted-from"

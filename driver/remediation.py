@@ -63,8 +63,9 @@ _WAITING: Mapping[R, str] = {
         "devices are freed and other nodes are tried."
     ),
     R.NOT_CONVERTED: (
-        "Remove the label `ration.dev/convert` from the namespace and recreate the pod, or write "
-        "a claim for the class: `ration generate claim`."
+        "Remove the label `ration.dev/convert` from the namespace, or set it to `true` on the "
+        "DeviceClass, and recreate the pod; or write a claim for the class: `ration generate "
+        "claim`."
     ),
     R.POD_EVICTED: "Correct the claim template as the message says; replacement pods use it.",
     R.EVICTION_NOT_ALLOWED: (

@@ -200,6 +200,7 @@ class App:
     def _extended_resource_pods(self) -> extended_resource_pods.ExtendedResourcePodReporter:
         caches = extended_resource_pods.Caches(
             self._stores.pods.snapshot,
+            self._stores.nodes.snapshot,
             self._stores.classes.snapshot,
             self._stores.slices.snapshot,
             self._stores.taint_rules.snapshot,

@@ -125,7 +125,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "NotConverted": (
         "The pod requests an extended resource that was not converted to a claim: the label "
         '`ration.dev/convert: "false"` of its namespace prevents it, or the resource stands for a '
-        "DeviceClass whose devices the controller allocates."
+        "DeviceClass whose devices the controller allocates, and the class had no label "
+        '`ration.dev/convert: "true"` or the webhook did not answer when the pod was created.'
     ),
     # Conditions of a Queue.
     "QueueAccepted": "The queue is in use.",

@@ -13,9 +13,10 @@ container on to those that come after it (kubelet's devicemanager, `devicesToReu
 - A claim is made of a template named by a hash of what it asks, so that pods of one shape share
   one template, and converting again changes nothing.
 
-`nvidia.com/gpu` becomes whole GPUs, `nvidia.com/gpu.shared: N` N shares of one time-sliced GPU, and
-`nvidia.com/mig-1g.10gb` parts of that profile. A device plugin writes `1g.10gb+me` as
-`mig-1g.10gb.me`, for `+` may not stand in a resource's name.
+A resource of a DeviceClass with the label `ration.dev/convert: "true"` becomes devices of that
+class. Else `nvidia.com/gpu` becomes whole GPUs, `nvidia.com/gpu.shared: N` N shares of one
+time-sliced GPU, and `nvidia.com/mig-1g.10gb` parts of that profile. A device plugin writes
+`1g.10gb+me` as `mig-1g.10gb.me`, for `+` may not stand in a resource's name.
 """
 
 import hashlib
@@ -23,7 +24,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from driver import errors, names
 from driver.resources import fields, quantities
@@ -39,12 +40,31 @@ Operation = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """The driver, and its DeviceClasses for whole GPUs, time-sliced shares and parts."""
+    """The driver, and its DeviceClasses for whole GPUs, time-sliced shares and parts.
+
+    An empty class: NVIDIA's name for it is not converted. `labelled` are the DeviceClasses that
+    their label converts, by extended resource; they come first.
+    """
 
     driver: str = names.DRIVER
     whole: str = names.CLASS_GPU
     shared: str = names.CLASS_TIMESLICE
     mig: str = names.CLASS_MIG
+    labelled: Mapping[str, str] = field(default_factory=dict)
+
+    def converts(self, resource: str) -> bool:
+        """Return whether pods that request a resource are converted."""
+        return resource in self.labelled or bool(self._device_class(resource))
+
+    def counts_shares(self, resource: str) -> bool:
+        """Return whether the count of a resource is of shares of one device."""
+        return resource == SHARED and resource not in self.labelled
+
+    def _device_class(self, resource: str) -> str:
+        """Return the class for a name of NVIDIA's; empty for any other name."""
+        if mig_profile(resource) is not None:
+            return self.mig
+        return {GPU: self.whole, SHARED: self.shared}.get(resource, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +127,7 @@ class _Entry:
 
 
 def is_convertible(resource: str) -> bool:
-    """Return whether pods that request a resource are converted."""
+    """Return whether a resource is a name of NVIDIA's that has an equivalent claim."""
     return resource in {GPU, SHARED} or mig_profile(resource) is not None
 
 
@@ -124,7 +144,8 @@ def convert(pod: fields.Raw, classes: Classes | None = None) -> Conversion:
     bound = bool(spec.get("nodeName"))
     if bound or _MIRROR in fields.mapping(meta, "annotations", "metadata"):
         return NOTHING
-    asking = tuple(_asking(spec))
+    classes = classes or Classes()
+    asking = tuple(_asking(spec, classes))
     if not asking:
         return NOTHING
     taken = {
@@ -133,25 +154,23 @@ def convert(pod: fields.Raw, classes: Classes | None = None) -> Conversion:
     }
     assigned = _assigned(asking, (f"ration-{path}" for path in itertools.count()), taken)
     entries = {entry.name: entry for _, entry in assigned}
-    templates = {
-        entry.shape: _template(entry.shape, classes or Classes()) for entry in entries.values()
-    }
+    templates = {entry.shape: _template(entry.shape, classes) for entry in entries.values()}
     pod_claims = [
         {"name": name, "resourceClaimTemplateName": templates[entry.shape].name}
         for name, entry in entries.items()
     ]
     patch = [*_appended("/spec/resourceClaims", spec.get("resourceClaims"), pod_claims)]
     for container_request, entry in assigned:
-        patch += _of_container(container_request, entry)
+        patch += _of_container(container_request, entry, classes)
     patch += _marks(pod, meta, asking)
     return Conversion(tuple(templates.values()), tuple(patch))
 
 
-def _asking(spec: fields.Raw) -> Iterator[_ContainerRequest]:
+def _asking(spec: fields.Raw, classes: Classes) -> Iterator[_ContainerRequest]:
     for kind in ("initContainers", "containers"):
         for number, (path, item) in enumerate(fields.objects(spec, kind, "spec")):
             resources = fields.mapping(item, "resources", path)
-            shape = tuple(sorted(_shape(resources, f"{path}.resources")))
+            shape = tuple(sorted(_shape(resources, f"{path}.resources", classes)))
             if not shape:
                 continue
             app = kind == "containers"
@@ -166,15 +185,17 @@ def _asking(spec: fields.Raw) -> Iterator[_ContainerRequest]:
             )
 
 
-def _shape(resources: fields.Raw, path: str) -> Iterator[tuple[str, int]]:
+def _shape(resources: fields.Raw, path: str, classes: Classes) -> Iterator[tuple[str, int]]:
     limits = fields.mapping(resources, "limits", path)
     requests = fields.mapping(resources, "requests", path)
     many = 0
     for resource in sorted({*limits, *requests}):
-        if not is_convertible(resource):
+        if not classes.converts(resource):
             continue
-        count = _count(resource, limits, requests, path)
-        many += min(count, 1) if resource == SHARED else count
+        shares = classes.counts_shares(resource)
+        most = _MOST_SHARES if shares else claims.MAX_RESULTS
+        count = _count(resource, limits, requests, path, most)
+        many += min(count, 1) if shares else count
         if many > claims.MAX_RESULTS:
             expected = f"{claims.MAX_RESULTS} devices a container at most"
             raise errors.BadInput(f"{path}.limits[{resource}]", f"is {count}", expected)
@@ -182,7 +203,7 @@ def _shape(resources: fields.Raw, path: str) -> Iterator[tuple[str, int]]:
             yield resource, count
 
 
-def _count(resource: str, limits: fields.Raw, requests: fields.Raw, path: str) -> int:
+def _count(resource: str, limits: fields.Raw, requests: fields.Raw, path: str, most: int) -> int:
     """Return the count; limit and request are equal, as devices cannot be overcommitted."""
     location = f"{path}.limits[{resource}]"
     if resource not in limits:
@@ -194,7 +215,6 @@ def _count(resource: str, limits: fields.Raw, requests: fields.Raw, path: str) -
     if quantity != limit:
         problem = f"is {limit.text}, and the request is {quantity.text}"
         raise errors.BadInput(location, problem, "both alike: devices are not overcommitted")
-    most = _MOST_SHARES if resource == SHARED else claims.MAX_RESULTS
     if limit.nanos % 10**9 or not 0 <= limit.units <= most:
         raise errors.BadInput(location, f"is {limit.text}", f"a whole number, {most} at most")
     return limit.units
@@ -230,13 +250,16 @@ def _template(shape: Shape, classes: Classes) -> Template:
     ]
     spec: fields.Raw = {"devices": {"requests": requests}}
     digest = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:_HASH_DIGITS]
-    kind = "mixed" if len(shape) > 1 else _word(shape[0][0])
+    kind = "mixed" if len(shape) > 1 else _word(shape[0][0], classes)
     return Template(f"ration-{kind}-{digest}", spec)
 
 
 def _request(resource: str, count: int, number: int, classes: Classes) -> fields.Raw:
     """With what the API server would fill in, so that a template reads back as it was written."""
     exactly: dict[str, object] = {"allocationMode": "ExactCount", "count": count}
+    if resource in classes.labelled:
+        device_class = classes.labelled[resource]
+        return {"name": f"class-{number}", "exactly": exactly | {"deviceClassName": device_class}}
     part = mig_profile(resource)
     if part is not None:
         text = f'device.attributes["{classes.driver}"].{names.ATTR_PROFILE} == "{part}"'
@@ -252,7 +275,9 @@ def _request(resource: str, count: int, number: int, classes: Classes) -> fields
     return {"name": "gpu", "exactly": exactly | {"deviceClassName": classes.whole}}
 
 
-def _word(resource: str) -> str:
+def _word(resource: str, classes: Classes) -> str:
+    if resource in classes.labelled:
+        return "class"
     return {GPU: "gpu", SHARED: "shared"}.get(resource) or resource.partition("/")[2]
 
 
@@ -264,11 +289,13 @@ def mig_profile(resource: str) -> str | None:
     return match and f"{match[1]}{match[2].replace('.', '+', 1)}{match[3]}"
 
 
-def _of_container(container_request: _ContainerRequest, entry: _Entry) -> Iterator[Operation]:
+def _of_container(
+    container_request: _ContainerRequest, entry: _Entry, classes: Classes
+) -> Iterator[Operation]:
     resources = f"{container_request.pointer}/resources"
     for section in ("limits", "requests"):
         for name in fields.mapping(container_request.resources, section):
-            if is_convertible(name):
+            if classes.converts(name):
                 yield {"op": "remove", "path": f"{resources}/{section}/{_escaped(name)}"}
     yield from _appended(
         f"{resources}/claims", container_request.resources.get("claims"), [{"name": entry.name}]

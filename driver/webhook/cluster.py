@@ -66,6 +66,10 @@ class ClusterState:
             self._driver, by_name, hardware.max_hardware(self._hardware.snapshot().values())
         )
 
+    def converted_resources(self) -> Mapping[str, str]:
+        """Return the extended resources of labelled classes; the cache is this moment's."""
+        return device_classes.converted_resources(self._classes.snapshot().values())
+
     def claim_part(self, namespace: str, named: pods.ClaimReference) -> opaque.ConfigPart | None:
         """Read a pod's claim, once for both webhooks: a template is created just before its pod."""
         key = (namespace, named.kind, named.source)

@@ -53,14 +53,18 @@ class AdmissionConfig(settings.ClusterSettings):
         default=None, description="Path of the private key of the serving certificate, PEM."
     )
     whole_class: str = pydantic.Field(
-        default=names.CLASS_GPU, description="DeviceClass that nvidia.com/gpu is converted to."
+        default=names.CLASS_GPU,
+        description="DeviceClass that nvidia.com/gpu is converted to. Empty: it is not converted.",
     )
     shared_class: str = pydantic.Field(
         default=names.CLASS_TIMESLICE,
-        description="DeviceClass that nvidia.com/gpu.shared is converted to.",
+        description="DeviceClass that nvidia.com/gpu.shared is converted to. Empty: it is not "
+        "converted.",
     )
     mig_class: str = pydantic.Field(
-        default=names.CLASS_MIG, description="DeviceClass that nvidia.com/mig-* is converted to."
+        default=names.CLASS_MIG,
+        description="DeviceClass that nvidia.com/mig-* is converted to. Empty: it is not "
+        "converted.",
     )
     template_ttl_seconds: float = pydantic.Field(
         default=3600.0,

@@ -5,6 +5,7 @@ updates that change nothing that was decided when the object was made. An object
 must be let go, however wrong it is.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -23,6 +24,10 @@ Ensure = Callable[[str, extended_resources.Template], None]
 
 class ClusterReader(Protocol):
     """Reads facts of the cluster."""
+
+    def converted_resources(self) -> Mapping[str, str]:
+        """Return the extended resources of labelled DeviceClasses, each with its class."""
+        ...
 
     def cluster_facts(self) -> configs.ClusterFacts:
         """Return current classes and hardware."""
@@ -66,14 +71,17 @@ def mutate(
     ensure: Ensure,
     classes: extended_resources.Classes,
 ) -> admission_review.ReviewResponse:
-    """A pod that asks for device plugins' resources, converted; its templates are there by then."""
+    """A pod that asks for extended resources, converted; its templates are there by then."""
     obj = request.object
     if obj is None or not _is_pod(request.kind) or not _is_looked_at(request, obj):
         return admission_review.ALLOWED
     if world.namespace_labels(request.namespace).get(names.CONVERT_LABEL) == "false":
         return admission_review.ALLOWED
     try:
-        conversion = extended_resources.convert(obj, classes)
+        labelled = world.converted_resources()
+        conversion = extended_resources.convert(
+            obj, dataclasses.replace(classes, labelled=labelled)
+        )
         for template in conversion.templates if not request.dry_run else ():
             ensure(request.namespace, template)
     except errors.BadInput as problem:
@@ -127,12 +135,14 @@ def _is_looked_at(request: admission_review.ReviewRequest, obj: fields.Raw) -> b
     return request.operation == admission_review.UPDATE and not _is_pod(request.kind) and changed
 
 
-def _judged(obj: fields.Raw) -> tuple[object, object]:
-    """Return the checked parts of an object: its spec, and a class's policies."""
+def _judged(obj: fields.Raw) -> tuple[object, object, object]:
+    """Return the checked parts of an object: its spec, a class's policies and its label."""
     metadata = obj.get("metadata")
-    notes = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    notes, labels = metadata.get("annotations"), metadata.get("labels")
     ordered = notes.get(names.POLICIES_ANNOTATION) if isinstance(notes, Mapping) else None
-    return obj.get("spec"), ordered
+    converted = labels.get(names.CONVERT_LABEL) if isinstance(labels, Mapping) else None
+    return obj.get("spec"), ordered, converted
 
 
 def _is_pod(kind: admission_review.ObjectKind) -> bool:

@@ -20,8 +20,9 @@ class DeviceClass(parts.Part):
     )
     extended_resource_name: Annotated[str, pydantic.Field(pattern=EXTENDED)] = pydantic.Field(
         default="",
-        description="Extended resource that kube-scheduler converts to claims of the class, such "
-        "as nvidia.com/gpu. Such claims get GPUs only of nodes that kube-scheduler allocates.",
+        description="Extended resource that stands for the class, such as nvidia.com/gpu. The "
+        "webhook converts pods that request it (admission.convert); else kube-scheduler makes "
+        "their claims, and allocates them on nodes that it allocates.",
     )
 
 

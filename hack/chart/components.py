@@ -140,9 +140,10 @@ class AdmissionOwn(parts.Component):
     )
     convert: Literal["auto", "on", "off"] = pydantic.Field(
         default="auto",
-        description="Convert pods that request nvidia.com/gpu, gpu.shared or mig-* to claims. "
-        "auto: if the controller allocates. The namespace label ration.dev/convert=false "
-        "disables it.",
+        description="Convert pods that request nvidia.com/gpu, gpu.shared or mig-*, or extended "
+        "resources of DeviceClasses with the label ration.dev/convert=true, to claims. auto: if "
+        "the controller allocates; without the kubelet plugin only on. The namespace label "
+        "ration.dev/convert=false disables it.",
     )
     gate: bool = pydantic.Field(
         default=True,

@@ -17,6 +17,7 @@ cluster = release.cluster
 DRIVER = "gpu.example.com"
 ONLY = (
     "--set=kubeletPlugin.enabled=false",
+    "--set=admission.convert=on",
     managed_devices.managed(DRIVER),
 )
 
@@ -48,6 +49,33 @@ def ask(field: playground.Playground, name: str) -> None:
     field.create(playground.a_claim(name, deviceClassName=DRIVER), pod)
 
 
+def a_request_for_a_labelled_class_is_converted(field: playground.Playground) -> None:
+    label = {"metadata": {"labels": {names.CONVERT_LABEL: "true"}}}
+    field.kube.patch(gvr.DEVICE_CLASSES, DRIVER, label)
+    resource = names.CLASS_RESOURCE_PREFIX + DRIVER
+
+    def converted() -> bool:
+        pod = release.a_pod("requests")
+        pod["spec"]["containers"][0]["resources"] = {"limits": {resource: "1"}}
+        field.create(pod)
+        if names.CONVERTED in field.pod("requests")["metadata"].get("labels", {}):
+            return True
+        field.delete_pod("requests")
+        return False
+
+    playground.until(converted, 60, "the webhook knows the label")
+
+    def allocated() -> bool:
+        """Its device has the controller's taint, so nobody else gives it."""
+        return any(field.device_of(claim["metadata"]["name"]) for claim in field.claims())
+
+    playground.until(allocated, 60, "the controller allocates the claim")
+    field.delete_pod("requests")
+    field.kube.patch(
+        gvr.DEVICE_CLASSES, DRIVER, {"metadata": {"labels": {names.CONVERT_LABEL: None}}}
+    )
+
+
 def holds(field: playground.Playground, name: str) -> list[dict[str, Any]]:
     """Return the entries by which the controller keeps an allocation."""
     reserved = field.claim(name).get("status", {}).get("reservedFor") or []
@@ -61,6 +89,7 @@ def test_the_controller_allocates_without_a_plugin_and_uninstalling_hands_back(
     playground.until(lambda: taints(kube) == {names.ALLOCATOR_TAINT}, 120, "the handover ends")
     text = cluster.kubectl("get", "daemonsets", "-n", helm.NAMESPACE, "--output=json")
     assert json.loads(text)["items"] == []
+    a_request_for_a_labelled_class_is_converted(field)
     ask(field, "managed")
     playground.until(lambda: field.device_of("managed") is not None, 60, "a device is allocated")
 

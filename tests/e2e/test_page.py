@@ -1,15 +1,9 @@
 """The page of the installed chart, in a browser and over HTTP, behind `kubectl port-forward`."""
 
-import contextlib
-import json
-import os
 import re
-import subprocess
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-import urllib3
 from selenium.webdriver.common.by import By
 
 from driver.api import crd
@@ -18,7 +12,7 @@ from driver.kube import client, gvr
 from hack import browser as browsers
 from hack.chart import helm
 from hack.cluster import api
-from tests.e2e import playground, release
+from tests.e2e import page_reader, playground, release
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 cluster = release.cluster
@@ -26,28 +20,6 @@ EXPOSED = "--set=controller.web.exposed=true"
 _MOST_PAGES = 120
 _OURS = {"apiVersion": crd.VERSION}
 _ONE_GPU = {"name": "gpu", "exactly": {"deviceClassName": "gpu.ration.dev"}}
-_READER = """
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: reader, namespace: default}
----
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: passer-by, namespace: default}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: e2e-page-reader}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: e2e-page-reader}
-subjects: [{kind: ServiceAccount, name: reader, namespace: default}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: e2e-page-reader}
-rules:
-- {apiGroups: [""], resources: [pods], verbs: [list]}
-- {apiGroups: [resource.k8s.io], resources: [resourceclaims], verbs: [list]}
-"""
 
 
 @pytest.fixture
@@ -62,28 +34,6 @@ def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
         ground.close()
 
 
-@contextlib.contextmanager
-def forwarded(pod: str) -> Iterator[str]:
-    """The page of a pod, at a URL of this host."""
-    command = [str(release.WHERE.program("kubectl")), f"--namespace={helm.NAMESPACE}"]
-    environment = {**os.environ, "KUBECONFIG": str(release.WHERE.kubeconfig)}
-    process = subprocess.Popen(
-        [*command, "port-forward", f"pod/{pod}", ":8081"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        match = re.search(r"127\.0\.0\.1:(\d+)", line)
-        assert match, line
-        yield f"http://localhost:{match[1]}"
-    finally:
-        process.terminate()
-        process.communicate()
-
-
 def leader(field: playground.Playground) -> str:
     def held() -> str:
         lease = field.kube.get(gvr.LEASES, "ration-controller", helm.NAMESPACE)
@@ -91,25 +41,9 @@ def leader(field: playground.Playground) -> str:
 
     def leads() -> str:
         name = held()
-        return name if name in replicas(field) else ""
+        return name if name in page_reader.replicas(field) else ""
 
     return playground.until(leads, 60, "a controller leads")
-
-
-def replicas(field: playground.Playground) -> list[str]:
-    selector = "app.kubernetes.io/component=controller"
-    items = field.kube.list(gvr.PODS, namespace=helm.NAMESPACE, label_selector=selector).items
-    return [
-        item["metadata"]["name"] for item in items if not item["metadata"].get("deletionTimestamp")
-    ]
-
-
-def told(base: str, path: str, token: str = "") -> tuple[int, dict[str, Any]]:
-    """The JSON of a path."""
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    url = f"{base}/api/v1/{path}"
-    answer = urllib3.request("GET", url, headers=headers, retries=False, timeout=10)
-    return answer.status, json.loads(answer.data)
 
 
 def test_a_browser_finds_who_has_what_and_why_a_pod_waits(
@@ -127,7 +61,7 @@ def test_a_browser_finds_who_has_what_and_why_a_pod_waits(
         for claim in field.claims()
         if claim["metadata"]["name"].startswith("gpu-mig-pod")
     ]
-    with forwarded(leader(field)) as base, browsers.opened() as browser:
+    with page_reader.forwarded(leader(field)) as base, browsers.opened() as browser:
         browser.get(f"{base}/claims/{field.namespace}/{claim}")
         walked = (
             (f"dd a[href='/pods/{field.namespace}/gpu-mig-pod']", "gpu-mig-pod"),
@@ -195,7 +129,7 @@ def test_every_page_is_reached_by_links_and_none_has_an_error(
     try:
         field.kube.create(gvr.RESERVATIONS, retained, field.namespace)
         field.running(release.of_mode(field, "gpu-mps"))
-        with forwarded(leader(field)) as base, browsers.opened() as browser:
+        with page_reader.forwarded(leader(field)) as base, browsers.opened() as browser:
             names = kinds_of({"/nodes", *crawled(browser, base, field.namespace)})
         assert names == {view.name for view in views.VIEWS} - {views.FLEET.name}
     finally:
@@ -204,9 +138,9 @@ def test_every_page_is_reached_by_links_and_none_has_an_error(
 
 def test_a_standby_says_who_leads(field: playground.Playground) -> None:
     name = leader(field)
-    (other,) = [text for text in replicas(field) if text != name]
-    with forwarded(other) as base:
-        code, document = told(base, "fleet")
+    (other,) = [text for text in page_reader.replicas(field) if text != name]
+    with page_reader.forwarded(other) as base:
+        code, document = page_reader.fetch(base, "fleet")
     assert (code, document["leader"]) == (503, name)
 
 
@@ -214,25 +148,25 @@ def test_an_exposed_page_asks_for_tokens_and_every_replica_answers(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
     release.install(EXPOSED)
-    cluster.kubectl("apply", "-f", "-", input=_READER)
+    cluster.kubectl("apply", "-f", "-", input=page_reader.MANIFEST)
     try:
         tokens = {
             entry: cluster.kubectl("create", "token", entry, "-n", "default").strip()
             for entry in ("reader", "passer-by")
         }
         leader(field)
-        playground.until(lambda: len(replicas(field)) == 2, 60, "two replicas")
-        for pod in replicas(field):
-            with forwarded(pod) as base:
-                assert told(base, "fleet")[0] == 401
-                code, document = told(base, "fleet", tokens["passer-by"])
+        playground.until(lambda: len(page_reader.replicas(field)) == 2, 60, "two replicas")
+        for pod in page_reader.replicas(field):
+            with page_reader.forwarded(pod) as base:
+                assert page_reader.fetch(base, "fleet")[0] == 401
+                code, document = page_reader.fetch(base, "fleet", tokens["passer-by"])
                 assert code == 403
                 assert "may not list resourceclaims.resource.k8s.io" in document["error"]
 
                 def answered(base: str = base) -> bool:
-                    return told(base, "fleet", tokens["reader"])[0] == 200
+                    return page_reader.fetch(base, "fleet", tokens["reader"])[0] == 200
 
                 playground.until(answered, 40, f"{pod} answers")
-                assert told(base, "fleet", tokens["reader"])[1]["gpus"] == 16
+                assert page_reader.fetch(base, "fleet", tokens["reader"])[1]["gpus"] == 16
     finally:
-        cluster.kubectl("delete", "-f", "-", input=_READER)
+        cluster.kubectl("delete", "-f", "-", input=page_reader.MANIFEST)

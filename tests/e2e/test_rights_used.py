@@ -19,17 +19,29 @@ from driver.kube.http import credentials, transport
 from hack.chart import helm, rights
 from hack.cluster import api, chart
 from simulator import control
-from tests.e2e import configured_claims, deployments, playground, release, shapes_used, thief
+from tests.e2e import (
+    configured_claims,
+    deployments,
+    managed_rights,
+    page_reader,
+    playground,
+    release,
+    shapes_used,
+    thief,
+)
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 cluster = release.cluster
 EVERYTHING = (
     "--set=controller.replicas=2",
     "--set=controller.labelNodes=true",
+    "--set=controller.web.exposed=true",
     "--set=controller.evictOverShare=true",
     f"--set-json=controller.nodes={json.dumps(shapes_used.ON_DEMAND)}",
     "--set=admission.extraArgs={--template-ttl-seconds=60}",
 )
+"""All that a right depends on but two: managed drivers, below, and `controller.podGroups`, whose
+right test_pod_groups.py needs on a cluster that serves PodGroups."""
 SHARE = "WithinShare"
 
 
@@ -60,7 +72,7 @@ def field(cluster: api.Cluster) -> Iterator[playground.Playground]:
     playground.until(
         lambda: "Established" in cluster.kubectl("get", named, "-o", "yaml"), 30, named
     )
-    chart.install(release.WHERE, *EVERYTHING)
+    chart.install(release.WHERE, *EVERYTHING, *managed_rights.flags(cluster))
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-e2e")
     ground = playground.Playground.open(cluster, kube)
     try:
@@ -437,7 +449,9 @@ def test_every_right_is_used_and_no_request_lacks_one(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
     first, *_ = cluster.nodes()
-    granted = rights.granted(helm.objects(helm.template(*EVERYTHING, hooks=True)))
+    granted = rights.granted(
+        helm.objects(helm.template(*EVERYTHING, *managed_rights.flags(cluster), hooks=True))
+    )
     leaving = f"system:serviceaccount:{helm.NAMESPACE}:ration-leave"
     accounts = {user.rpartition(":")[2] for user in granted}
     assert accounts == {
@@ -461,6 +475,9 @@ def test_every_right_is_used_and_no_request_lacks_one(
     shapes_used.a_node_is_asked_for_until_nobody_needs_it(field)
     a_template_is_swept(field, template)
     a_pod_that_waits_in_vain_is_told(field)
+    page_reader.somebody_reads(field)
+    if managed_rights.flags(cluster):
+        managed_rights.a_driver_passes_to_the_controller_and_back(field, first, EVERYTHING)
     usages = usage(cluster, granted)
     assert {user: item.refused for user, item in usages.items() if item.refused} == {}
 

@@ -11,6 +11,7 @@ from driver.cli import cluster_state, yaml_input
 from driver.cli.simulation import dump, manifests, openb, replay, scheduler
 from driver.cli.simulation import workloads as simulation_workloads
 from driver.resources import extended_resources
+from driver.resources.dra import device_classes
 from driver.scheduling.allocator import settings
 from driver.scheduling.allocator.policies import configured_mix, ranking
 from driver.scheduling.allocator.policies import workload_mix as policy_mix
@@ -71,13 +72,15 @@ def load_inputs(simulate_options: SimulateOptions) -> SimulationInputs:
     )
     deciding = settings.Settings(judge, device_filter.ControllerRules(simulate_options.driver))
     rows, documents = _of_files(simulate_options.files)
+    world = _world(simulate_options)
     classes = (
-        extended_resources.Classes(simulate_options.driver) if simulate_options.convert else None
+        _converted_classes(simulate_options.driver, world.dump, documents)
+        if simulate_options.convert
+        else None
     )
     desired = manifests.read(documents, simulate_options.namespace, classes)
     _refuse(desired.problems)
     _refuse_nothing(simulate_options.files, desired, rows)
-    world = _world(simulate_options)
     workload_set = simulation_workloads.build_workloads(desired, world.dump)
     maker = openb.Maker(simulate_options.driver, openb.FULL if world.trace else _PERCENT)
     traced = [_task(maker, row, path, timeline=simulate_options.timeline) for path, row in rows]
@@ -93,6 +96,20 @@ def load_inputs(simulate_options: SimulateOptions) -> SimulationInputs:
         notes,
         bool(rows),
     )
+
+
+def _converted_classes(
+    driver: str, cluster: dump.Dump, documents: Iterable[object]
+) -> extended_resources.Classes:
+    """Return the classes that pods are converted to: those of the cluster and of the manifests."""
+    added = (
+        document
+        for document in dump.expand_lists(documents)
+        if isinstance(document, dict) and document.get("kind") == "DeviceClass"
+    )
+    classes = {**cluster.caches.classes, **dump.read(added).caches.classes}
+    labelled = device_classes.converted_resources(classes.values())
+    return extended_resources.Classes(driver, labelled=labelled)
 
 
 def run_replay(

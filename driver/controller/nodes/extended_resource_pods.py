@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from driver import clock, ids, names, reasons
 from driver.controller.commit import reporter
 from driver.resources.cel import selector as cel
-from driver.resources.core import pods
+from driver.resources.core import nodes, pods
 from driver.resources.dra import device_classes, slices, taint_rules
 from driver.scheduling.allocator.equivalence import selector_match
 
 INTERVAL_S = 30.0
 _REASON = reasons.Reason.NOT_CONVERTED
-Classes = Mapping[ids.Key, device_classes.DeviceClass]
+Classes = Mapping[str, device_classes.DeviceClass]
+"""DeviceClasses by extended resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +35,13 @@ class Caches:
     """Readers of all objects by key."""
 
     pods: Callable[[], Mapping[ids.Key, pods.Pod]]
-    classes: Callable[[], Classes]
+    nodes: Callable[[], Mapping[ids.Key, nodes.Node]]
+    classes: Callable[[], Mapping[ids.Key, device_classes.DeviceClass]]
     slices: Callable[[], Mapping[ids.Key, slices.Slice]]
     taint_rules: Callable[[], Mapping[ids.Key, taint_rules.TaintRule]]
 
 
-def class_requests(
-    pod: pods.Pod, by_resource: Mapping[str, device_classes.DeviceClass]
-) -> tuple[ClassRequest, ...]:
+def class_requests(pod: pods.Pod, by_resource: Classes) -> tuple[ClassRequest, ...]:
     """Return the requests for DeviceClasses of a pod that kube-scheduler does not place now."""
     if pod.node or pod.deleting or not pod.verdict.refused:
         return ()
@@ -50,27 +50,6 @@ def class_requests(
         for name, count in sorted(pod.requests.items())
         if count and name in by_resource
     )
-
-
-def classes_by_resource(
-    classes: Iterable[device_classes.DeviceClass],
-) -> Mapping[str, device_classes.DeviceClass]:
-    """Return the DeviceClass of each extended resource, as kube-scheduler chooses it.
-
-    Each class has the resource of its own name; of several classes with one
-    `extendedResourceName`, the newest has it, then the first by name.
-    """
-    by_name = sorted(classes, key=lambda device_class: device_class.name, reverse=True)
-    by_age = sorted(by_name, key=lambda device_class: device_class.created)
-    return {
-        resource: device_class
-        for device_class in by_age
-        for resource in (
-            names.CLASS_RESOURCE_PREFIX + device_class.name,
-            device_class.extended_resource,
-        )
-        if resource
-    }
 
 
 def has_managed_device(
@@ -90,15 +69,48 @@ def has_managed_device(
     )
 
 
+def plugin_resources(cluster_nodes: Iterable[nodes.Node]) -> frozenset[str]:
+    """Return the resources that nodes have to allocate: a device plugin serves them there."""
+    return frozenset(
+        resource
+        for node in cluster_nodes
+        for resource, amount in node.allocatable.items()
+        if amount
+    )
+
+
 def message(requests: Sequence[ClassRequest]) -> str:
     """Return the message for a pod with requests for devices of the controller."""
     requested = ", ".join(f"{request.resource}={request.count}" for request in requests)
-    classes = ", ".join(dict.fromkeys(request.device_class.name for request in requests))
+    unlabelled = [
+        request.device_class.name for request in requests if not request.device_class.is_converted
+    ]
     return (
-        f"requests {requested}, which kube-scheduler allocates by DeviceClass {classes}, and the "
-        "controller allocates devices of that class, by ResourceClaims alone. Use a ResourceClaim "
-        "for the class in the pod, or leave these devices to kube-scheduler"
+        f"requests {requested}, which kube-scheduler allocates by DeviceClass "
+        f"{_class_names(request.device_class.name for request in requests)}, and the controller "
+        "allocates devices of that class, by ResourceClaims alone. "
+        + (_unlabelled(_class_names(unlabelled)) if unlabelled else _LABELLED)
     )
+
+
+def _class_names(classes: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(classes))
+
+
+def _unlabelled(classes: str) -> str:
+    return (
+        f"Label DeviceClass {classes} with {names.CONVERT_LABEL}=true and create the pod again, "
+        "for the admission webhook to convert it; or use a ResourceClaim for the class in the "
+        "pod, or leave these devices to kube-scheduler"
+    )
+
+
+_LABELLED = (
+    f"The class has the label {names.CONVERT_LABEL}=true, and the pod was not converted: it was "
+    "created before the label or while the admission webhook did not answer, or its namespace has "
+    f"the label {names.CONVERT_LABEL}=false. Create the pod again without that, or with a "
+    "ResourceClaim for the class"
+)
 
 
 class ExtendedResourcePodReporter:
@@ -117,7 +129,7 @@ class ExtendedResourcePodReporter:
 
     def report(self) -> None:
         """Report new pods and changes; slices are read only if a pod has such a request."""
-        by_resource = classes_by_resource(self._caches.classes().values())
+        by_resource = self._scheduled_resources()
         requests_by_pod = [
             (pod, class_requests(pod, by_resource)) for pod in self._caches.pods().values()
         ]
@@ -132,6 +144,16 @@ class ExtendedResourcePodReporter:
             elif not pod.claims and (pod.uid in self._reported or _has_condition(pod)):
                 self._reporter.settled(pod)
         self._reported = reported
+
+    def _scheduled_resources(self) -> Classes:
+        """Return the DeviceClass of each extended resource that no device plugin serves."""
+        served = plugin_resources(self._caches.nodes().values())
+        by_resource = device_classes.classes_by_resource(self._caches.classes().values())
+        return {
+            resource: device_class
+            for resource, device_class in by_resource.items()
+            if resource not in served
+        }
 
     def _managed_classes(self, classes: Iterable[device_classes.DeviceClass]) -> frozenset[str]:
         """Return the names of the classes with devices of the controller."""

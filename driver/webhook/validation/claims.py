@@ -24,10 +24,26 @@ def check(
     try:
         part = opaque.claim_part(kind, obj)
         findings = NOTHING if part is None else _check(part, cluster_facts)
-        unordered = _policies(obj) if part is not None and part.is_class else ()
+        is_class = part is not None and part.is_class
+        unordered = _policies(obj) if is_class else ()
+        unconverted = _label(obj) if is_class else ()
     except errors.BadInput as problem:
         return Findings((str(problem),))
-    return replace(findings, problems=(*unordered, *findings.problems))
+    return replace(
+        findings,
+        problems=(*unordered, *findings.problems),
+        warnings=(*unconverted, *findings.warnings),
+    )
+
+
+def _label(obj: fields.Raw) -> tuple[str, ...]:
+    """Return a warning of a label that says neither that pods are converted nor that not."""
+    value = device_classes.convert_label(obj)
+    if value in {None, "true", "false"}:
+        return ()
+    path = f"metadata.labels[{names.CONVERT_LABEL}]"
+    problem = f"is {value!r}, so pods that request the class are not converted"
+    return (str(errors.BadInput(path, problem, "true")),)
 
 
 def _policies(obj: fields.Raw) -> tuple[str, ...]:

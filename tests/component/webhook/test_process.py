@@ -176,6 +176,28 @@ def test_replicas_convert_refuse_and_warn_by_one_certificate(
     assert [refused(item) for item in replicas] == [count + 1 for count in previous]
 
 
+def test_a_pod_of_a_labelled_class_is_converted_and_of_any_other_not(
+    api: api_server.ApiServer, replicas: list[Webhook]
+) -> None:
+    webhook, kind = replicas[0], ("", "v1", "Pod")
+    for name, labels in (("labelled", {"ration.dev/convert": "true"}), ("plain", {})):
+        entry = objects.a_class(name, extendedResourceName=f"example.com/{name}")
+        entry["metadata"]["labels"] = labels
+        api.put(gvr.DEVICE_CLASSES, entry)
+
+    def patched(resource: str, namespace: str = "team") -> list[Raw]:
+        container = {"name": "main", "resources": {"limits": {resource: "1"}}}
+        pod = {"metadata": {"name": "web"}, "spec": {"containers": [container]}}
+        answer = webhook.ask("/mutate", pod, kind, namespace=namespace, dryRun=True)
+        return list(json.loads(base64.b64decode(answer.get("patch", "W10="))))
+
+    waiting.until(lambda: bool(patched("example.com/labelled")), within_s=30)
+    assert patched("deviceclass.resource.kubernetes.io/labelled")
+    assert not patched("example.com/labelled", "kept")
+    assert not patched("example.com/plain")
+    assert not patched("deviceclass.resource.kubernetes.io/plain")
+
+
 def test_a_pod_is_measured_by_the_template_that_it_names(
     api: api_server.ApiServer, replicas: list[Webhook]
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from driver.controller.config import ControllerConfig
+from driver.webhook.config import AdmissionConfig
 from hack.chart import helm, rights_page, why
 from hack.cluster import shell
 from tests.contract.chart import rendered, rendered_workloads
@@ -60,6 +61,30 @@ def objects(request: pytest.FixtureRequest) -> list[rendered.Object]:
 
 def test_only_the_controller_and_what_it_needs_is_installed() -> None:
     assert by_kind(rendered.objects(rendered.NEWEST, *ONLY)) == INSTALLED
+
+
+def test_the_webhook_is_there_where_it_is_to_convert_and_has_what_that_takes() -> None:
+    objects = rendered.objects(
+        rendered.NEWEST, *ONLY, *rendered.setting("admission.convert=on", "admission.gate=true")
+    )
+    hooks = [
+        hook["name"]
+        for obj in objects
+        if obj["kind"].endswith("WebhookConfiguration")
+        for hook in obj["webhooks"]
+    ]
+    assert sorted(hooks) == [
+        "configuration.admission.ration.dev",
+        "convert-classes.admission.ration.dev",
+    ]
+    named = {obj["metadata"]["name"]: obj for obj in objects if obj["kind"] == "Deployment"}
+    (container,) = named["ration-admission"]["spec"]["template"]["spec"]["containers"]
+    config = AdmissionConfig.read([arg for arg in container["args"] if "$(" not in arg])
+    assert (config.whole_class, config.shared_class, config.mig_class) == ("", "", "")
+    roles = [obj for obj in objects if obj["kind"] in {"Role", "ClusterRole"}]
+    text = json.dumps([obj for obj in roles if obj["metadata"]["name"] == "ration-admission"])
+    assert '"resourceclaims"' not in text
+    assert '"ration-controller"' not in text
 
 
 def test_every_switch_adds_only_what_the_controller_has() -> None:

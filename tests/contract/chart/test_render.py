@@ -88,6 +88,9 @@ def test_the_local_cluster_gets_all_but_the_pods() -> None:
     without_workloads = helm.without_workloads()
     whole = helm.objects(helm.template())
     assert without_workloads[0]["kind"] == "Namespace"
+    for entry in whole:  # without a webhook no class has the label that it converts by
+        if entry["kind"] == "DeviceClass":
+            del entry["metadata"]["labels"]["ration.dev/convert"]
     left_out = [x for x in whole if x not in without_workloads]
     webhooks = [x for x in left_out if "admission" in x["metadata"]["name"]]
     webhooks += [x for x in left_out if x["metadata"]["name"] in OF_WEBHOOK]
@@ -143,17 +146,21 @@ def test_a_switch_that_is_on_by_default_takes_its_objects_away(
 
 
 CONVERT, GATE = "convert.admission.ration.dev", "gate.admission.ration.dev"
+CLASSES = "convert-classes.admission.ration.dev"
 
 
 @pytest.mark.parametrize(
     ("settings", "webhooks"),
     [
-        ((), [CONVERT, GATE]),
+        ((), [CONVERT, CLASSES, GATE]),
         (("admission.convert=off",), [GATE]),
         (("allocator=scheduler",), [GATE]),
-        (("deviceClasses.mig.enabled=false",), [GATE]),
-        (("admission.gate=false",), [CONVERT]),
-        (("controller.enabled=false", "allocator=scheduler", "admission.convert=on"), [CONVERT]),
+        (("deviceClasses.mig.enabled=false",), [CLASSES, GATE]),
+        (("admission.gate=false",), [CONVERT, CLASSES]),
+        (
+            ("controller.enabled=false", "allocator=scheduler", "admission.convert=on"),
+            [CONVERT, CLASSES],
+        ),
         (("admission.gate=false", "admission.convert=off"), []),
     ],
 )
@@ -168,6 +175,17 @@ def test_pods_are_sent_to_the_webhooks_that_are_switched_on(
         for hook in x["webhooks"]
     ]
     assert names == webhooks
+
+
+@pytest.mark.parametrize(
+    ("settings", "labels"),
+    [((), {"true"}), (("admission.convert=off",), {None}), (("admission.enabled=false",), {None})],
+)
+def test_classes_have_the_label_where_the_webhook_converts(
+    settings: tuple[str, ...], labels: set[str | None]
+) -> None:
+    classes = [x for x in rendered.objects(*setting(*settings)) if x["kind"] == "DeviceClass"]
+    assert {x["metadata"]["labels"].get("ration.dev/convert") for x in classes} == labels
 
 
 @pytest.mark.parametrize("component", ["controller", "admission"])

@@ -15,6 +15,9 @@ from tests.fakes import clock
 class _World:
     """`handling.World` of a cluster in which nothing is."""
 
+    def converted_resources(self) -> Mapping[str, str]:
+        return {}
+
     def cluster_facts(self) -> configs.ClusterFacts:
         return configs.ClusterFacts()
 

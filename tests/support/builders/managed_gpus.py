@@ -1,4 +1,4 @@
-"""GPUs of NVIDIA's driver as it published them on a node, and the rule that has them managed."""
+"""GPUs of other drivers as these published them on a node, and the rule that has them managed."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 from driver import names
 
 Raw = dict[str, Any]
-NVIDIA = "gpu.nvidia.com"
+NVIDIA, AMD, INTEL = "gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com"
 DATA = Path(__file__).parents[2] / "data" / "slices"
 NODE = {
     "apiVersion": "v1",
@@ -18,27 +18,39 @@ NODE = {
         "allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110"},
     },
 }
-RULE = {
-    "apiVersion": "resource.k8s.io/v1",
-    "kind": "DeviceTaintRule",
-    "metadata": {"name": f"ration-driver-{NVIDIA}", "labels": {names.ALLOCATOR_RULE: "true"}},
-    "spec": {
-        "deviceSelector": {"driver": NVIDIA},
-        "taint": {"key": names.ALLOCATOR_TAINT, "value": "controller", "effect": "NoSchedule"},
-    },
-}
+
+
+def rule(driver: str) -> Raw:
+    """Return the rule that makes the controller the allocator of a driver's devices."""
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": f"ration-driver-{driver}", "labels": {names.ALLOCATOR_RULE: "true"}},
+        "spec": {
+            "deviceSelector": {"driver": driver},
+            "taint": {"key": names.ALLOCATOR_TAINT, "value": "controller", "effect": "NoSchedule"},
+        },
+    }
+
+
+RULE = rule(NVIDIA)
 
 
 def published(name: str) -> list[Raw]:
-    """Return the slices of a recorded pool: whole, dynamic-mig, static-mig."""
-    items: list[Raw] = json.loads((DATA / f"nvidia-{name}.json").read_text())["items"]
+    """Return the slices of a pool of NVIDIA's: whole, dynamic-mig, static-mig."""
+    return recorded(f"nvidia-{name}")
+
+
+def recorded(name: str) -> list[Raw]:
+    """Return the slices of a recorded pool by the name of its file."""
+    items: list[Raw] = json.loads((DATA / f"{name}.json").read_text())["items"]
     return items
 
 
-def holding(name: str, device: str) -> Raw:
+def holding(name: str, device: str, driver: str = NVIDIA) -> Raw:
     """Return a claim that holds a device of the recorded node."""
-    result = {"request": "gpu", "driver": NVIDIA, "pool": "node-a", "device": device}
-    request = {"name": "gpu", "exactly": {"deviceClassName": NVIDIA}}
+    result = {"request": "gpu", "driver": driver, "pool": "node-a", "device": device}
+    request = {"name": "gpu", "exactly": {"deviceClassName": driver}}
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",

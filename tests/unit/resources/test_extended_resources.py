@@ -238,6 +238,74 @@ def test_equal_requests_share_one_claim_template() -> None:
     assert elsewhere.name != of(a_container(gpu=1))
 
 
+IMPLICIT = "deviceclass.resource.kubernetes.io/example"
+LABELLED = extended_resources.Classes(
+    labelled={"example.com/gpu": "example", IMPLICIT: "example", SHARED: "example-shares"}
+)
+
+
+def requests_of(template: extended_resources.Template) -> list[tuple[str, str, int]]:
+    """Return the name, class and count of each request."""
+    devices = dra_requests.parse(template.spec["devices"])  # type: ignore[arg-type]
+    raw = {item["name"]: item["exactly"] for item in template.spec["devices"]["requests"]}  # type: ignore[index]
+    return [
+        (request.name, raw[request.name]["deviceClassName"], request.count)
+        for request in devices.requests
+    ]
+
+
+@pytest.mark.parametrize("resource", ["example.com/gpu", IMPLICIT])
+def test_both_resources_of_a_labelled_class_become_devices_of_it(resource: str) -> None:
+    pod = a_pod({"name": "main", "resources": {"limits": {resource: "2", "cpu": "1"}}})
+    conversion = extended_resources.convert(pod, LABELLED)
+    (template,) = conversion.templates
+    assert template.name.startswith("ration-class-")
+    assert requests_of(template) == [("class-0", "example", 2)]
+    after = patches.json_patch(pod, [dict(entry) for entry in conversion.patch])
+    assert after["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "1"}
+    assert claims_of(after) == {"main": ["ration-0"]}
+    assert extended_resources.convert(after, LABELLED) == extended_resources.NOTHING
+
+
+def test_a_name_of_nvidias_is_of_the_labelled_class_that_has_it() -> None:
+    pod = a_pod(a_container("main", {"gpu.shared": 3, "gpu": 1}))
+    (template,) = extended_resources.convert(pod, LABELLED).templates
+    assert requests_of(template) == [
+        ("gpu", "gpu.ration.dev", 1),
+        ("class-1", "example-shares", 3),
+    ]
+
+
+def test_init_containers_share_claims_of_a_labelled_class_with_app_containers() -> None:
+    def requesting(name: str) -> Raw:
+        return {"name": name, "resources": {"limits": {"example.com/gpu": "1"}}}
+
+    sidecar = {**requesting("side"), "restartPolicy": "Always"}
+    pod = a_pod(requesting("main"), init=[requesting("load"), sidecar])
+    conversion = extended_resources.convert(pod, LABELLED)
+    after = patches.json_patch(pod, [dict(item) for item in conversion.patch])
+    assert claims_of(after) == {"load": ["ration-1"], "side": ["ration-0"], "main": ["ration-1"]}
+
+
+def test_devices_of_labelled_classes_count_to_the_limit_of_a_container() -> None:
+    limits = {GPU: 1, "example.com/gpu": 32}
+    pod = a_pod({"name": "main", "resources": {"limits": limits}})
+    with pytest.raises(errors.BadInput, match="32 devices a container at most"):
+        extended_resources.convert(pod, LABELLED)
+
+
+def test_without_a_class_for_it_a_name_of_nvidias_is_left_alone() -> None:
+    classes = extended_resources.Classes(
+        whole="", shared="", mig="", labelled={"example.com/gpu": "example"}
+    )
+    nvidia = a_pod(a_container("main", {"gpu": 1, "gpu.shared": 1, "mig-1g.10gb": 1}))
+    assert extended_resources.convert(nvidia, classes) == extended_resources.NOTHING
+    resources = {"limits": {GPU: "half", "example.com/gpu": 1}}
+    beside = a_pod({"name": "main", "resources": resources})
+    (template,) = extended_resources.convert(beside, classes).templates
+    assert requests_of(template) == [("class-0", "example", 1)]
+
+
 AMOUNTS = st.dictionaries(
     st.sampled_from(["gpu", "gpu.shared", "mig-1g.10gb", "mig-3g.40gb", "other"]),
     st.integers(0, 4),

@@ -1,5 +1,6 @@
 """Tests of which new pods wait behind our scheduling gate for the controller's first answer."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -53,6 +54,9 @@ class World:
     def namespace_labels(self, namespace: str) -> Raw:
         assert namespace == "team"
         return {names.GATE_LABEL: self._label}
+
+    def converted_resources(self) -> Mapping[str, str]:
+        return {}
 
     def is_allocating(self) -> bool:
         return self._allocating

@@ -40,6 +40,10 @@ class World:
         self.by_namespace = labels
         self.asked: list[str] = []
         self.allocating = True
+        self.converted: dict[str, str] = {}
+
+    def converted_resources(self) -> Mapping[str, str]:
+        return self.converted
 
     def cluster_facts(self) -> configs.ClusterFacts:
         return KNOWN
@@ -170,6 +174,42 @@ def test_the_namespaces_label_leaves_pods_alone() -> None:
     assert mutated(GPU_POD, texts, world) == admission_review.ALLOWED
     assert texts == []
     assert mutated(GPU_POD, texts, World(team={"ration.dev/convert": "no"})).patch
+
+
+def test_the_resource_of_a_labelled_class_is_converted_beside_nvidias() -> None:
+    limits = {"nvidia.com/gpu": "1", "example.com/gpu": "2"}
+    pod = {
+        "metadata": {},
+        "spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]},
+    }
+    texts: list[str] = []
+    world = World()
+    world.converted = {"example.com/gpu": "example"}
+    answer = mutated(pod, texts, world)
+    assert [entry["path"] for entry in answer.patch if entry["op"] == "remove"] == [
+        "/spec/containers/0/resources/limits/nvidia.com~1gpu",
+        "/spec/containers/0/resources/limits/example.com~1gpu",
+    ]
+    assert [text.startswith("team/ration-mixed-") for text in texts] == [True]
+
+
+def test_a_fraction_of_a_labelled_classs_resource_is_refused() -> None:
+    resources = {"limits": {"example.com/gpu": "500m"}}
+    world = World()
+    world.converted = {"example.com/gpu": "example"}
+    pod = {"spec": {"containers": [{"name": "main", "resources": resources}]}}
+    answer = mutated(pod, [], world)
+    assert "limits[example.com/gpu]: is 500m; expected a whole number" in answer.message
+
+
+def test_a_label_of_a_class_that_converts_nothing_is_a_warning() -> None:
+    kind = ("resource.k8s.io", "v1", "DeviceClass")
+    labels = {names.CONVERT_LABEL: "yes"}
+    labelled = {"metadata": {"name": "one", "labels": labels}, "spec": {}}
+    (warning,) = validated(kind, labelled, operation="UPDATE", old=a_class(None)).warnings
+    assert warning.startswith("metadata.labels[ration.dev/convert]: is 'yes', so pods")
+    labels[names.CONVERT_LABEL] = "true"
+    assert validated(kind, labelled) == admission_review.ALLOWED
 
 
 def test_an_unconvertible_pod_is_refused_and_the_label_named() -> None:

@@ -27,11 +27,17 @@ yes
 {{- end -}}
 {{- end -}}
 
-{{/* Whether device plugins' resources are converted; `auto`: where our controller allocates (D21)
-     and the classes are there. */}}
+{{/* Whether pods are converted; `auto`: where our controller allocates (D21). */}}
 {{- define "ration.converts" -}}
 {{- $convert := .Values.admission.convert -}}
-{{- if or (eq $convert "on") (and (eq $convert "auto") (eq .Values.allocator "controller") (include "ration.hasConvertedClasses" .)) -}}
+{{- if and (include "ration.withAdmission" .) (or (eq $convert "on") (and (eq $convert "auto") (eq .Values.allocator "controller"))) -}}
+yes
+{{- end -}}
+{{- end -}}
+
+{{/* Whether NVIDIA's names are converted to our own classes, which have to be there. */}}
+{{- define "ration.convertsNvidia" -}}
+{{- if and (include "ration.converts" .) .Values.kubeletPlugin.enabled (include "ration.hasConvertedClasses" .) -}}
 yes
 {{- end -}}
 {{- end -}}

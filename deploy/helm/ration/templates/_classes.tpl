@@ -8,6 +8,9 @@ metadata:
   name: {{ include "ration.className" . }}
   labels:
     {{- include "ration.labels" .root | nindent 4 }}
+    {{- if include "ration.converts" .root }}
+    ration.dev/convert: "true"
+    {{- end }}
 spec:
   selectors:
     - cel:

@@ -7,9 +7,10 @@ yes
 {{- end -}}
 {{- end -}}
 
-{{/* The webhook judges configurations of our own devices, and converts to our own classes. */}}
+{{/* The webhook judges configurations of our own devices, and converts pods: to claims of our own
+     classes, and of other drivers' where their label or admission.convert=on asks for it. */}}
 {{- define "ration.withAdmission" -}}
-{{- if and .Values.kubeletPlugin.enabled .Values.admission.enabled -}}
+{{- if and .Values.admission.enabled (or .Values.kubeletPlugin.enabled (eq .Values.admission.convert "on")) -}}
 yes
 {{- end -}}
 {{- end -}}
@@ -17,6 +18,13 @@ yes
 {{/* A webhook that makes its own certificate. */}}
 {{- define "ration.ownsCertificate" -}}
 {{- if and (include "ration.withAdmission" .) (eq .Values.admission.tls.mode "self") -}}
+yes
+{{- end -}}
+{{- end -}}
+
+{{/* A webhook that gates pods which the controller gives devices of our own. */}}
+{{- define "ration.gates" -}}
+{{- if and (include "ration.withAdmission" .) .Values.kubeletPlugin.enabled .Values.controller.enabled .Values.admission.gate -}}
 yes
 {{- end -}}
 {{- end -}}

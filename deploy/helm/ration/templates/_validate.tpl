@@ -14,7 +14,7 @@
 {{- if and .Values.admission.enabled (eq .Values.admission.tls.mode "secret") (or (not .Values.admission.tls.secretName) (not .Values.admission.tls.caBundle)) }}
 {{- fail "admission.tls.mode is secret, so admission.tls.secretName and admission.tls.caBundle have to say which, and who signed it" }}
 {{- end }}
-{{- if and .Values.admission.enabled (eq .Values.admission.convert "on") (not (include "ration.hasConvertedClasses" .)) }}
+{{- if and .Values.kubeletPlugin.enabled .Values.admission.enabled (eq .Values.admission.convert "on") (not (include "ration.hasConvertedClasses" .)) }}
 {{- fail "admission.convert gives pods claims of deviceClasses.gpu, timeSlicing and mig, of which one is not enabled: enable them, or leave admission.convert alone" }}
 {{- end }}
 {{- range .Values.kubeletPlugin.offerings }}

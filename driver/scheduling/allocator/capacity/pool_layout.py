@@ -5,6 +5,7 @@ driver's vocabulary says which GPU it is part of; else it is a GPU by itself.
 """
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -72,9 +73,12 @@ def _devices(pool: pools.Pool) -> Iterator[slices.Device]:
 
 def _with_parts(group: list[Face]) -> list[Face]:
     """Return the devices of a GPU; fixed partitions without slices count as one slice each."""
-    if any(face.mask or face.mode != base.MIG for face in group):
+    if any(face.mask for face in group):
         return group
-    return [face._replace(mask=1 << index) for index, face in enumerate(group)]
+    number = itertools.count()
+    return [
+        face._replace(mask=1 << next(number)) if face.mode == base.MIG else face for face in group
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,8 @@ class _Reader:
         if device.consumes:
             return device.consumes[0].set
         keys = (self._text(device, name) for name in self.words.gpu_keys)
-        return next((key for key in keys if key), device.name)
+        kind = self._text(device, names.ATTR_TYPE)
+        return self.words.gpu_key(kind, keys) or device.name
 
     def face(self, device: slices.Device, gpu: int) -> Face:
         """Return a device with its mode, slices and memory."""

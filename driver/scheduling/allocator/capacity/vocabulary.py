@@ -7,7 +7,7 @@ policies and queues. Sources, as read in November 2026: dra-driver-nvidia-gpu 0.
 (cmd/kubelet-gpu-plugin/node_state.go).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from driver import names
@@ -24,17 +24,28 @@ class Vocabulary:
     """Attributes of a driver's devices, by their names in its own domain.
 
     `gpu_keys` identify the GPU of a device that draws on no counter set, the first one that is
-    there. `modes` are those of devices other than whole GPUs. Devices of `ignored_types` are no
-    part of a GPU's capacity. A taint whose key begins with one of `fault_taints` says that the
-    device failed.
+    there. `addresses` hold the PCI address of its GPU. `modes` are those of devices other than
+    whole GPUs. Devices of `ignored_types` are no part of a GPU's capacity. Devices of
+    `virtual_functions` are SR-IOV functions of the GPU whose PCI address is on their bus. A taint
+    whose key begins with one of `fault_taints` says that the device failed.
     """
 
     product: str = names.ATTR_PRODUCT
     profile: str = names.ATTR_PROFILE
     gpu_keys: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = (names.ATTR_PCI_BUS_ID,)
     modes: Mapping[Mode, str] = field(default_factory=dict)
     ignored_types: frozenset[str] = frozenset()
     fault_taints: tuple[str, ...] = ()
+    virtual_functions: frozenset[str] = frozenset()
+
+    def gpu_key(self, kind: str, keys: Iterable[str | None]) -> str:
+        """Return the first key of a device that is there; empty without one.
+
+        `kind` is the device's type, `keys` are the values of `gpu_keys`.
+        """
+        key = next(filter(None, keys), "")
+        return _physical_function(key) if kind in self.virtual_functions else key
 
 
 OWN = Vocabulary(
@@ -56,10 +67,15 @@ NVIDIA = Vocabulary(
 AMD = Vocabulary(
     profile="partitionProfile",
     gpu_keys=("parentPciAddr", "pciAddr"),
+    addresses=("parentPciAddr", "pciAddr"),
     modes={("amdgpu-partition", None): base.MIG},
 )
 INTEL = Vocabulary(
-    product="model", gpu_keys=(names.ATTR_PCI_BUS_ID,), fault_taints=("HealthIssues-",)
+    product="model",
+    gpu_keys=(names.ATTR_PCI_BUS_ID,),
+    modes={("vf", None): base.MIG},
+    fault_taints=("HealthIssues-",),
+    virtual_functions=frozenset({"vf"}),
 )
 _BY_DRIVER = {"gpu.nvidia.com": NVIDIA, "gpu.amd.com": AMD, "gpu.intel.com": INTEL}
 
@@ -99,6 +115,18 @@ def _is_published_by_us(pool: pools.Pool) -> bool:
 
 def gpu_key(driver: str, device: slices.Device) -> str:
     """Return what identifies the GPU of another driver's device; its name without a vocabulary."""
-    keys = _BY_DRIVER[driver].gpu_keys if driver in _BY_DRIVER else ()
-    values = (device.attributes.get(key) for key in keys)
-    return next((value for value in values if isinstance(value, str)), device.name)
+    words = _BY_DRIVER.get(driver)
+    if words is None:
+        return device.name
+    values = (device.attributes.get(key) for key in words.gpu_keys)
+    kind = str(device.attributes.get(names.ATTR_TYPE, ""))
+    keys = (value for value in values if isinstance(value, str))
+    return words.gpu_key(kind, keys) or device.name
+
+
+def _physical_function(address: str) -> str:
+    """Return the PCI address of the GPU of an SR-IOV function: of a PCIe link it is 00.0.
+
+    The driver does not publish the parent. Functions are on its bus up to the 255th.
+    """
+    return f"{address.rpartition(':')[0]}:00.0"

@@ -170,8 +170,9 @@ def _managed_gpus(pool: pools.Pool) -> tuple[PublishedGpu, ...]:
     gpus = []
     for index, group in by_gpu.items():
         gpu_model = layout.idle_gpus[index].model
+        group.sort(key=_whole_first)
         devices = [face.device for face in group]
-        name = min((device.name for device in devices), key=len).partition(_PART)[0]
+        name = devices[0].name.partition(_PART)[0]
         count = gpu_model.all_slices.bit_length() if gpu_model.placements else 0
         slots = tuple(_managed_slot(face, words, count) for face in group)
         gpu = _published_gpu(name, devices, slots, count)
@@ -180,11 +181,22 @@ def _managed_gpus(pool: pools.Pool) -> tuple[PublishedGpu, ...]:
             replace(
                 gpu,
                 product=gpu_model.product,
+                pci=_address(devices[0], words),
                 numa=None if numa == base.UNKNOWN_NUMA else numa,
                 fault_taints=(*_FAULT_TAINTS, *words.fault_taints),
             )
         )
     return tuple(sorted(gpus, key=lambda gpu: (gpu.pci, gpu.name)))
+
+
+def _whole_first(face: pool_layout.Face) -> tuple[bool, int, str]:
+    return face.mode == base.MIG, len(face.device.name), face.device.name
+
+
+def _address(device: slices.Device, words: vocabulary.Vocabulary) -> str:
+    """Return the PCI address of a device's GPU; empty if it is not published."""
+    addresses = (device.attributes.get(name) for name in words.addresses)
+    return next((address for address in addresses if isinstance(address, str)), "")
 
 
 def _managed_slot(face: pool_layout.Face, words: vocabulary.Vocabulary, memory_slices: int) -> Slot:

@@ -193,6 +193,21 @@ def test_pods_of_device_plugins_are_converted_where_that_is_asked(tmp_path: Path
     assert document["notes"] == []
 
 
+def test_pods_of_a_labelled_class_of_the_manifests_are_converted(tmp_path: Path) -> None:
+    selector = 'device.driver == "gpu.ration.dev"'
+    kind = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"}
+    raw = objects.a_class("mine", selector, extendedResourceName="example.com/gpu")
+    device_class = {**kind, **raw}
+    device_class["metadata"]["labels"] = {"ration.dev/convert": "true"}
+    limits = {"example.com/gpu": 1}
+    spec = {"containers": [{"name": "main", "resources": {"limits": limits}}]}
+    pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "new"}, "spec": spec}
+    text = yaml.safe_dump_all([pod, device_class])
+    words = ["-f", written(tmp_path, "f.yaml", text), "--cluster", CLUSTER, "-o", "json"]
+    (converted,) = json.loads(simulate(*words, "--convert").output)["pods"]
+    assert (converted["state"], len(converted["devices"])) == ("placed", 1)
+
+
 def test_unconvertible_requests_are_reported_with_their_field(tmp_path: Path) -> None:
     spec = {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1.5"}}}]}
     pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "old"}, "spec": spec}

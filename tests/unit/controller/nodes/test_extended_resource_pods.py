@@ -5,7 +5,7 @@ import pytest
 from driver import ids
 from driver.controller.commit import reporter
 from driver.controller.nodes import extended_resource_pods
-from driver.resources.core import pods
+from driver.resources.core import nodes, pods
 from driver.resources.dra import device_classes, slices, taint_rules
 from tests.fakes import clock
 from tests.support.builders import objects
@@ -20,11 +20,9 @@ RULE = {
 }
 
 
-def a_class(name: str, resource: str = "", created: str = "") -> device_classes.DeviceClass:
-    raw = objects.a_class(
-        name, SELECTOR, **({"extendedResourceName": resource} if resource else {})
-    )
-    raw["metadata"]["creationTimestamp"] = created
+def a_class(name: str, resource: str, *, converted: bool = False) -> device_classes.DeviceClass:
+    raw = objects.a_class(name, SELECTOR, extendedResourceName=resource)
+    raw["metadata"]["labels"] = {"ration.dev/convert": str(converted).lower()}
     return device_classes.parse(raw)
 
 
@@ -32,6 +30,12 @@ def a_pod(resource: str, message: str = WORDS, **spec: Any) -> pods.Pod:
     container = {"name": "main", "resources": {"requests": {resource: "2", "cpu": "1"}}}
     body = {"containers": [container], "resourceClaims": [], **spec}
     return objects.pod("web", status=objects.refused(message), **body)
+
+
+def a_node(allocatable: str) -> nodes.Node:
+    raw = objects.a_node("node-a")
+    raw["status"]["allocatable"]["example.com/gpu"] = allocatable
+    return nodes.parse(raw)
 
 
 def a_slice(*, managed: bool) -> slices.Slice:
@@ -44,6 +48,7 @@ class World:
 
     def __init__(self, pod: pods.Pod, *, managed: bool = True) -> None:
         self.pods = {pod.key: pod}
+        self.nodes: dict[ids.Key, nodes.Node] = {}
         self.classes = {ids.Key("gpu"): a_class("gpu", "example.com/gpu")}
         self.slices = {ids.Key("slice"): a_slice(managed=managed)}
         self.rules: dict[ids.Key, taint_rules.TaintRule] = {}
@@ -51,7 +56,11 @@ class World:
         self.reporter = reporter.Reporter(self, self, clock.FakeClock())  # type: ignore[arg-type]
         self.bodies: list[Any] = []
         caches = extended_resource_pods.Caches(
-            lambda: self.pods, lambda: self.classes, lambda: self.slices, lambda: self.rules
+            lambda: self.pods,
+            lambda: self.nodes,
+            lambda: self.classes,
+            lambda: self.slices,
+            lambda: self.rules,
         )
         self.reporting = extended_resource_pods.ExtendedResourcePodReporter(
             caches, self.reporter, clock.FakeClock()
@@ -80,8 +89,10 @@ def test_a_pod_that_requests_a_managed_class_gets_condition_and_event(resource: 
     assert (condition["type"], condition["reason"]) == ("ration.dev/Allocated", "NotConverted")
     assert condition["message"] == (
         f"requests {resource}=2, which kube-scheduler allocates by DeviceClass gpu, and the "
-        "controller allocates devices of that class, by ResourceClaims alone. Use a ResourceClaim "
-        "for the class in the pod, or leave these devices to kube-scheduler"
+        "controller allocates devices of that class, by ResourceClaims alone. Label DeviceClass "
+        "gpu with ration.dev/convert=true and create the pod again, for the admission webhook to "
+        "convert it; or use a ResourceClaim for the class in the pod, or leave these devices to "
+        "kube-scheduler"
     )
     assert world.events == [("NotConverted", condition["message"])]
 
@@ -130,12 +141,24 @@ def test_a_pod_with_claims_gets_the_event_alone() -> None:
     assert [reason for reason, _ in world.events] == ["NotConverted"]
 
 
-def test_of_classes_with_one_resource_the_newest_has_it_then_the_first_by_name() -> None:
-    old = a_class("a", "example.com/gpu", "2026-01-01T00:00:00Z")
-    new = [a_class(name, "example.com/gpu", "2026-02-01T00:00:00Z") for name in "cb"]
-    by_resource = extended_resource_pods.classes_by_resource([*new, old])
-    assert by_resource["example.com/gpu"].name == "b"
-    assert by_resource[f"{IMPLICIT}a"].name == "a"
+def test_a_pod_of_a_labelled_class_is_told_that_it_was_not_converted() -> None:
+    world = World(a_pod("example.com/gpu"))
+    world.classes = {ids.Key("gpu"): a_class("gpu", "example.com/gpu", converted=True)}
+    (condition,) = world.report()
+    assert condition["message"].endswith(
+        "The class has the label ration.dev/convert=true, and the pod was not converted: it was "
+        "created before the label or while the admission webhook did not answer, or its namespace "
+        "has the label ration.dev/convert=false. Create the pod again without that, or with a "
+        "ResourceClaim for the class"
+    )
+
+
+def test_a_resource_that_a_device_plugin_serves_is_no_request_for_a_class() -> None:
+    world = World(a_pod("example.com/gpu", "0/1 nodes: 1 Insufficient example.com/gpu."))
+    world.nodes = {ids.Key("node-a"): a_node("2")}
+    assert (world.report(), world.events) == ([], [])
+    world.nodes = {ids.Key("node-a"): a_node("0")}
+    assert len(world.report()) == 1
 
 
 def test_a_selector_that_cannot_be_evaluated_selects_nothing() -> None:

@@ -79,3 +79,42 @@ def test_an_unchanged_node_of_a_managed_driver_is_taken_over() -> None:
     assert later.pools[NODE_NAME] is previous.pools[NODE_NAME]
     unruled = read_model.ClusterModel(dataclasses.replace(existing, rules={}), previous)
     assert unruled.pools == {}
+
+
+def other(name: str, driver: str, *claims: Raw) -> catalog.Reports:
+    slices = managed_gpus.recorded(name)
+    return fleets.a_reading([NODE, *slices, managed_gpus.rule(driver), *claims])
+
+
+def test_gpus_of_amd_show_product_address_and_partitions() -> None:
+    claim = holding("part", "gpu-10-140", managed_gpus.AMD)
+    reports = other("amd", managed_gpus.AMD, claim)
+    assert (reports.fleet().gpus, reports.fleet().claims) == (3, 1)
+    by_pci = {gpu.pci: gpu for gpu in node(reports).gpus}
+    assert list(by_pci) == ["0000:0c:00.0", "0000:22:00.0", "0000:9f:00.0"]
+    cut = by_pci["0000:9f:00.0"]
+    assert (cut.name, cut.product) == ("gpu-3-130", "AMD_Instinct_MI300X_OAM")
+    assert (cut.mode, cut.memory, cut.memory_slices) == ("mig", 8 * (24560 << 20), 8)
+    (part,) = cut.parts
+    assert (part.width, part.profile, part.claim) == (125, "cpx_nps4", "team/part")
+    assert by_pci["0000:0c:00.0"].memory == 196592 << 20
+
+
+def test_gpus_of_intel_show_product_address_and_functions() -> None:
+    claim = holding("function", "0000-ca-00-2-0x56c0", managed_gpus.INTEL)
+    reports = other("intel", managed_gpus.INTEL, claim)
+    assert reports.fleet().gpus == 4
+    gpus = {gpu.pci: gpu for gpu in node(reports).gpus}
+    assert gpus["0000:29:00.0"].product == "Max 1550"
+    flex = gpus["0000:ca:00.0"]
+    assert (flex.name, flex.product) == ("0000-ca-00-0-0x56c0", "Flex 170")
+    assert (flex.memory, flex.mode) == (16 << 30, "mig")
+    assert [part.claim for part in flex.parts] == ["team/function"]
+
+
+def test_a_failed_gpu_of_intel_is_unhealthy() -> None:
+    (raw,) = managed_gpus.recorded("intel")
+    taint = {"key": "HealthIssues-memorytemperature", "effect": "NoExecute"}
+    raw["spec"]["devices"][0]["taints"] = [taint]
+    objects = [NODE, raw, managed_gpus.rule(managed_gpus.INTEL)]
+    assert fleets.a_reading(objects).fleet().unhealthy == 1

@@ -1,7 +1,6 @@
 """Slices that NVIDIA's driver published: whole GPUs, MIG on demand, fixed MIG devices.
 
-Recorded of its release 0.5 on simulated machines; UUIDs are made up. Of the pool with MIG on
-demand, which has eight GPUs, two are kept.
+Recorded of its release 0.5 on simulated machines (tests/data/slices/README.md).
 """
 
 import json
