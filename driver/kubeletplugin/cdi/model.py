@@ -150,11 +150,30 @@ def gpu_minors(data: bytes) -> frozenset[int]:
     return frozenset(int(match[1]) for match in matches if match)
 
 
-def render_canonical(spec: Spec) -> bytes:
-    """Return the bytes to write: least version, sorted keys, no empty field."""
-    whole = spec.model_dump(mode="json", exclude_none=True)
-    whole["cdiVersion"] = least_version(spec)
-    return pydantic_core.to_json(_sorted_without_empty(whole), indent=1) + b"\n"
+def render_canonical(spec: Spec, common: bytes | None = None) -> bytes:
+    """Return the bytes to write: least version, sorted keys, no empty field.
+
+    `common` is `render_edits` of its common edits.
+    """
+    parts = {
+        "cdiVersion": pydantic_core.to_json(least_version(spec)),
+        "containerEdits": render_edits(spec.containerEdits) if common is None else common,
+        "devices": _render(spec.devices),
+        "kind": pydantic_core.to_json(spec.kind),
+    }
+    # No text of JSON holds a line's end, so that nesting is more indentation.
+    lines = (b' "%s": %s' % (name.encode(), part) for name, part in parts.items())
+    return b"{\n%s\n}\n" % b",\n".join(lines)
+
+
+def render_edits(edits: ContainerEdits) -> bytes:
+    """Return edits as part of `render_canonical`."""
+    return _render(edits)
+
+
+def _render(part: pydantic.BaseModel | list[Device]) -> bytes:
+    plain = pydantic_core.to_jsonable_python(part, exclude_none=True)
+    return pydantic_core.to_json(_sorted_without_empty(plain), indent=1).replace(b"\n", b"\n ")
 
 
 def least_version(spec: Spec) -> str:

@@ -37,6 +37,15 @@ class ClaimFiles:
     metadata: metadata_files.MetadataFiles
 
 
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """Edits common to all claims: as collected, as checked, and as part of a spec's bytes."""
+
+    common: template.Common
+    edits: model.ContainerEdits
+    rendered: bytes
+
+
 class CdiSpecWriter:
     """Writes, checks for and removes specs, and the files they mount.
 
@@ -56,7 +65,8 @@ class CdiSpecWriter:
         self._gpus = gpus
         self._driver = driver.root
         self._common = driver
-        self._checked: tuple[template.Common, model.ContainerEdits] | None = None
+        self._checked: _Checked | None = None
+        self._metadata = device_metadata.Renderer(self._driver_name)
         self._written_from: dict[ids.ClaimUid, template.Common] = {}
         self._files = files
         self._capabilities = capabilities
@@ -67,9 +77,9 @@ class CdiSpecWriter:
         self._write_files(record, *self._render(record))
 
     def _write_files(self, record: checkpoint.Record, common: template.Common, spec: bytes) -> None:
-        inventory, driver = self._gpus.current(), self._driver_name
+        inventory = self._gpus.current()
         metadata = {
-            request: device_metadata.render(record, request, driver, inventory)
+            request: self._metadata.render(record, request, inventory)
             for request in device_metadata.carrier_devices(record)
         }
         self._files.metadata.write(record.uid, metadata)
@@ -102,11 +112,12 @@ class CdiSpecWriter:
     def _render(self, record: checkpoint.Record) -> tuple[template.Common, bytes]:
         """Return the spec, and its edits common to all claims.
 
-        The common edits are checked once, as long as they are the same.
+        The common edits are checked and rendered once, as long as they are the same.
         """
         common, checked = self._common.read(), self._checked
-        checked_edits = checked[1] if checked is not None and checked[0] is common else None
-        rendered = common if checked_edits is None else template.Common()
+        if checked is not None and checked.common is not common:
+            checked = None
+        rendered = common if checked is None else template.Common()
         text = template.render(self.kind, rendered, tuple(self._spec_devices(record)))
         shared = str(self._daemons.root) if self._daemons else ""
         hook = common.hooks[0].path if common.hooks else ""
@@ -116,11 +127,11 @@ class CdiSpecWriter:
             text, allow.Limits(str(self._driver.path), shared, hook, metadata_root, host)
         )
         spec = model.map_host_paths(spec, self._driver.host_path)
-        if checked_edits is None:
-            self._checked = (common, spec.containerEdits)
-        else:
-            spec = spec.model_copy(update={"containerEdits": checked_edits})
-        return common, model.render_canonical(spec)
+        if checked is None:
+            edits = spec.containerEdits
+            checked = self._checked = _Checked(common, edits, model.render_edits(edits))
+        spec = spec.model_copy(update={"containerEdits": checked.edits})
+        return common, model.render_canonical(spec, checked.rendered)
 
     def check_writable(self, gpus: Iterable[devices.Gpu] = ()) -> None:
         """Check that a spec with these whole GPUs could be written now.

@@ -38,7 +38,7 @@ def a_record(*devices: steps.PlannedDevice, **more: Any) -> checkpoint.Record:
 
 def told(node: gpunode.GpuNode, device: steps.PlannedDevice) -> dict[str, Any]:
     """The attributes that a container reads of one device."""
-    data = device_metadata.render(a_record(device), "gpu", DRIVER, node.nvml.inventory())
+    data = device_metadata.Renderer(DRIVER).render(a_record(device), "gpu", node.nvml.inventory())
     (request,) = json.loads(data.splitlines()[0])["requests"]
     attributes: dict[str, Any] = request["devices"][0]["attributes"]
     return attributes
