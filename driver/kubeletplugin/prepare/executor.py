@@ -55,7 +55,8 @@ class Executor:
         """Make the claim ready. If it fails, nothing of it is left."""
         _check_cancelled(cancelled)
         self._settle(device.gpu for device in plan.devices)
-        record = self._records.write_started(claim, plan)
+        write = self._records.write_started if plan.steps else self._records.write_stepless
+        record = write(claim, plan)
         facts: list[checkpoint.Facts] = []
         try:
             return self._execute(record, facts, cancelled)
@@ -120,13 +121,19 @@ class Executor:
         facts: list[checkpoint.Facts],
         cancelled: ports.Cancelled,
     ) -> checkpoint.Record:
-        """Run steps, CDI, record; `facts` grows by one per step."""
+        """Run steps, CDI, record; `facts` grows by one per step.
+
+        A record without steps is completed before the CDI spec: nothing else can be left of it, and
+        a missing spec is written by the next call, or at the next start.
+        """
         for step in record.steps:
             _check_cancelled(cancelled)
             facts.append(self._run_step(step))
         _check_cancelled(cancelled)
         self._specs.write(dataclasses.replace(record, facts=tuple(facts)))
         _check_cancelled(cancelled)
+        if record.state is checkpoint.State.COMPLETED and self._records.is_current_boot(record):
+            return record
         return self._records.write_completed(record, facts)
 
     def _redo(self, record: checkpoint.Record) -> checkpoint.Record:
