@@ -95,16 +95,17 @@ class FileCache(Generic[V]):
 
     def _follow_names(self) -> None:
         """Follow the names in the folder, and those of files to read."""
-        changed = self._watch.changed_names()
-        if changed is None:
+        reported = self._watch.changed_names()
+        if reported is None:
             names = self._list()
             changed = self._names | names
             self._names = names
         else:
+            changed = set(reported)
             for name in changed:
                 is_there = self._version(name) is not None
                 (self._names.add if is_there else self._names.discard)(name)
-        self._unread |= {name for name in changed if self._matches(name)}
+        self._unread |= set(filter(self._matches, changed))
 
     def _list(self) -> set[str]:
         try:
