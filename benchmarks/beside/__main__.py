@@ -31,6 +31,7 @@ class Sample:
     starts: list[float] = field(default_factory=list)
     rss: list[float] = field(default_factory=list)
     used: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
 
 
 def main() -> None:
@@ -56,11 +57,13 @@ def _round(side: sides.Side, into: Sample) -> None:
     into.rss.append(process.rss(side.pid()))
     _prepare(side, side.claims[:1])
     _unprepare(side, side.claims[:1])
+    began_ms = process.cpu_ms(side.pid())
     for number in range(ROUNDS):
         one = (side.claims[number % len(side.claims)],)
         into.prepares.append(_ms(lambda one=one: _prepare(side, one)))  # type: ignore[misc]
         into.again.append(_ms(lambda one=one: _prepare(side, one)))  # type: ignore[misc]
         into.unprepares.append(_ms(lambda one=one: _unprepare(side, one)))  # type: ignore[misc]
+    into.cpu.append((process.cpu_ms(side.pid()) - began_ms) / ROUNDS)
     for _ in range(BATCHES):
         into.batches.append(_ms(lambda: _at_once(side)))
         _unprepare(side, side.claims)
@@ -105,6 +108,7 @@ def _figures(ours: Sample, theirs: Sample) -> list[record.Figure]:
         record.figure("8 Prepares at once, wall for all", "ms", ours.batches, theirs.batches),
         record.figure("Unprepare, one at a time, p50", "ms", ours.unprepares, theirs.unprepares),
         p99("Unprepare, one at a time, p99", ours.unprepares, theirs.unprepares),
+        record.figure("CPU of a Prepare, the same again, an Unprepare", "ms", ours.cpu, theirs.cpu),
         record.figure("start to first slice", "s", ours.starts, theirs.starts),
         record.figure("RSS, idle", "MiB", ours.rss, theirs.rss),
         record.figure("RSS, after some hundred calls", "MiB", ours.used, theirs.used),

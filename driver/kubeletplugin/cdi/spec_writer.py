@@ -151,15 +151,24 @@ class CdiSpecWriter:
         refs = (_instance_ref(device, record) for device in record.devices)
         return all(self._instance_exists(ref) for ref in refs if ref is not None)
 
-    def exists(self, uid: ids.ClaimUid) -> bool:
+    def exists(self, record: checkpoint.Record) -> bool:
         """Return whether the claim's spec and the files it mounts exist."""
-        return self._files.specs.exists(uid) and self._files.metadata.exists(uid)
+        requests = device_metadata.carrier_devices(record)
+        return self.has_spec(record.uid) and self._files.metadata.exists(record.uid, requests)
 
-    def remove(self, uid: ids.ClaimUid) -> None:
-        """Remove the claim's spec and files; succeeds if there are none."""
+    def has_spec(self, uid: ids.ClaimUid) -> bool:
+        """Return whether the claim's spec exists."""
+        return self._files.specs.exists(uid)
+
+    def remove(self, uid: ids.ClaimUid, record: checkpoint.Record | None = None) -> None:
+        """Remove the claim's spec and files, of its record if it has one.
+
+        Succeeds if there are none.
+        """
         self._written_from.pop(uid, None)
         self._files.specs.remove(uid)
-        self._files.metadata.remove(uid)
+        requests = None if record is None else device_metadata.carrier_devices(record)
+        self._files.metadata.remove(uid, requests)
 
     def claim_gpus(self, uid: ids.ClaimUid) -> tuple[ids.GpuUuid, ...]:
         """Return the GPUs in the claim's spec on disk, wholly or in part, sorted.
