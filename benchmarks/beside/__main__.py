@@ -2,6 +2,7 @@
 
 The Go driver is the least that upstream's helper lets one write (`goplugin`): it publishes, records
 and writes CDI specs, but does no work on any GPU. The API server is a stand-in, the same for both.
+The least plugin in Python (`least`) tells what is the language's and the libraries' of ours.
 Then NVIDIA's own driver, if RATION_NVIDIA_DRIVER names its folder: each on a simulated machine,
 without the limit of its client's requests.
 """
@@ -47,10 +48,13 @@ def main() -> None:
     arguments.add_argument("--quick", action="store_true", help="two repeats; nothing is stored")
     quick = arguments.parse_args().quick
     repeats = QUICK if quick else REPEATS
-    figures = _figures(*_measure(repeats))
+    with sides.beside_go() as three:
+        ours, theirs, least = _measure(three, repeats)
+    figures = [*_figures(ours, theirs), *_floor(least, theirs)]
     folder = os.environ.get(nvidia_driver.FOLDER_VARIABLE)
     if folder:
-        figures += _beside_nvidia(*_measure(repeats, Path(folder)))
+        with sides.beside_nvidia(Path(folder)) as both:
+            figures += _beside_nvidia(*_measure(both, repeats))
     else:
         print(f"without NVIDIA's driver: {nvidia_driver.FOLDER_VARIABLE} names no folder")
     if quick:
@@ -59,14 +63,13 @@ def main() -> None:
         record.write("beside", figures)
 
 
-def _measure(repeats: int, nvidia: Path | None = None) -> tuple[Sample, Sample]:
-    """Rounds of both sides in turn."""
-    ours, theirs = Sample(), Sample()
-    with sides.both(nvidia) as both:
-        for _ in range(repeats):
-            for side, sample in zip(both, (ours, theirs), strict=True):
-                _round(side, sample)
-    return ours, theirs
+def _measure(every: Sequence[sides.Side], repeats: int) -> list[Sample]:
+    """Rounds of the sides in turn."""
+    samples = [Sample() for _ in every]
+    for _ in range(repeats):
+        for side, sample in zip(every, samples, strict=True):
+            _round(side, sample)
+    return samples
 
 
 def _round(side: sides.Side, into: Sample) -> None:
@@ -139,6 +142,21 @@ def _beside_nvidia(ours: Sample, theirs: Sample) -> list[record.Figure]:
         p50("Unprepare of a MIG device", ours.part_unprepares, theirs.part_unprepares),
         record.figure(named("CPU of Prepare, again, Unprepare"), "ms", ours.cpu, theirs.cpu),
         record.figure(named("RSS, idle"), "MiB", ours.rss, theirs.rss),
+    ]
+
+
+def _floor(least: Sample, theirs: Sample) -> list[record.Figure]:
+    """Figures of the least plugin in Python, beside the Go driver."""
+
+    def named(what: str) -> str:
+        return f"least Python plugin: {what}"
+
+    return [
+        record.figure(named("Prepare, p50"), "ms", least.prepares, theirs.prepares),
+        record.figure(named("Prepare again, p50"), "ms", least.again, theirs.again),
+        record.figure(named("8 Prepares at once"), "ms", least.batches, theirs.batches),
+        record.figure(named("CPU of Prepare, again, Unprepare"), "ms", least.cpu, theirs.cpu),
+        record.figure(named("RSS, idle"), "MiB", least.rss, theirs.rss),
     ]
 
 

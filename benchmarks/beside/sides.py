@@ -3,6 +3,7 @@
 import contextlib
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,12 +15,13 @@ from driver import ids
 from driver.kube import client, gvr
 from driver.kubeletplugin import ports
 from hack.cluster import layout, nvidia_driver
-from tests.fakes import battering, mpsnode, waiting
+from tests.fakes import battering, mpsnode, packaged, waiting
 from tests.fakes import kubelet as fake_kubelet
 from tests.fakes.apiserver import server
 from tests.oracle import program
 
-OURS, THEIRS, NVIDIA = "ours", "go", "nvidia"
+OURS, THEIRS, NVIDIA, LEAST = "ours", "go", "nvidia", "least"
+LEAST_DRIVER = "least.example.com"
 GO_DRIVER = "go.example.com"
 _NVIDIA_PART = "gpu-7-mig-1g10gb-19-0"
 """Its name of a placement on the simulated machine."""
@@ -48,21 +50,33 @@ class Side:
 
 
 @contextlib.contextmanager
-def both(nvidia: Path | None = None) -> Iterator[tuple[Side, Side]]:
-    """Ours and theirs, before one stand-in of the API server.
+def beside_go() -> Iterator[tuple[Side, Side, Side]]:
+    """Ours, the Go driver, and the least one in Python."""
+    with (
+        _started() as (kube, kubeconfig, ours),
+        _go(kube, kubeconfig) as go,
+        _least(kube, kubeconfig) as least,
+    ):
+        yield ours, go, least
 
-    Theirs is the Go driver, or NVIDIA's driver in the folder `nvidia`.
-    """
+
+@contextlib.contextmanager
+def beside_nvidia(folder: Path) -> Iterator[tuple[Side, Side]]:
+    """Ours, and NVIDIA's driver in a folder."""
+    with _started() as (kube, kubeconfig, ours), _nvidia(kube, kubeconfig, folder) as theirs:
+        yield ours, theirs
+
+
+@contextlib.contextmanager
+def _started() -> Iterator[tuple[client.KubeClient, Path, Side]]:
+    """Yield a stand-in of the API server, and ours before it."""
     with server.ApiServer() as api, tempfile.TemporaryDirectory() as folder:
-        for name in (OURS, THEIRS, NVIDIA):
+        for name in (OURS, THEIRS, NVIDIA, LEAST):
             api.put(gvr.NODES, {"metadata": {"name": name, "uid": f"{name}-uid"}})
         kubeconfig = api.kubeconfig(Path(folder))
         kube = client.KubeClient.connect(kubeconfig, "ration-bench")
-        with (
-            battering.battered(kube, kubeconfig, OURS) as node,
-            _nvidia(kube, kubeconfig, nvidia) if nvidia else _go(kube, kubeconfig) as theirs,
-        ):
-            yield _ours(kube, node), theirs
+        with battering.battered(kube, kubeconfig, OURS) as node:
+            yield kube, kubeconfig, _ours(kube, node)
 
 
 def _ours(kube: client.KubeClient, node: battering.Battered) -> Side:
@@ -191,6 +205,36 @@ def _go(kube: client.KubeClient, kubeconfig: Path) -> Iterator[Side]:
         _Guest(kube, THEIRS, Path(folder), command, {}) as guest,
     ):
         yield guest.side(GO_DRIVER, (f"gpu-{number}" for number in range(GPUS)), published=True)
+
+
+@contextlib.contextmanager
+def _least(kube: client.KubeClient, kubeconfig: Path) -> Iterator[Side]:
+    """The program of `least`."""
+
+    def command(folders: layout.NodeLayout) -> Sequence[str]:
+        plugin = folders.kubelet / "plugins" / LEAST_DRIVER
+        plugin.mkdir(exist_ok=True)
+        flags = {
+            "kubeconfig": kubeconfig,
+            "driver": LEAST_DRIVER,
+            "plugin-dir": plugin,
+            "registry-dir": folders.kubelet / "plugins_registry",
+        }
+        without_rich = "import runpy, sys; sys.modules['rich'] = None;"
+        run = "runpy.run_module('benchmarks.beside.least', run_name='__main__', alter_sys=True)"
+        return [
+            sys.executable,
+            "-c",
+            f"{without_rich} {run}",
+            *(f"--{name}={value}" for name, value in flags.items()),
+        ]
+
+    with (
+        tempfile.TemporaryDirectory(prefix="l") as folder,
+        _Guest(kube, LEAST, Path(folder), command, packaged.environment()) as guest,
+    ):
+        devices = (f"gpu-{number}" for number in range(GPUS))
+        yield guest.side(LEAST_DRIVER, devices, published=False)
 
 
 @contextlib.contextmanager

@@ -43,14 +43,14 @@ class Renderer:
 
     def __init__(self, driver: str) -> None:
         self._driver = driver
-        self._known: tuple[model.Inventory, _Devices] = (model.Inventory(), {})
+        self._described: tuple[model.Inventory, _Devices] = (model.Inventory(), {})
 
     def render(self, record: checkpoint.Record, request: str, inventory: model.Inventory) -> bytes:
         """Return the file of one request: its devices, as they are now."""
-        known_from, known = self._known
-        if known_from is not inventory:
-            known = {}
-            self._known = (inventory, known)
+        described_from, described = self._described
+        if described_from is not inventory:
+            described = {}
+            self._described = (inventory, described)
         devices = [item for item in record.devices if item.request == request]
         chosen = devices[0].subrequest
         body = {
@@ -65,7 +65,9 @@ class Renderer:
             "requests": [
                 {
                     "name": f"{request}/{chosen}" if chosen else request,
-                    "devices": [self._render_device(item, inventory, known) for item in devices],
+                    "devices": [
+                        self._render_device(item, inventory, described) for item in devices
+                    ],
                 }
             ],
         }
@@ -74,12 +76,12 @@ class Renderer:
         return "".join(stream).encode()
 
     def _render_device(
-        self, device: steps.PlannedDevice, inventory: model.Inventory, known: "_Devices"
+        self, device: steps.PlannedDevice, inventory: model.Inventory, devices: "_Devices"
     ) -> dict[str, object]:
         key = (device.gpu, device.device)
-        described = known.get(key)
+        described = devices.get(key)
         if described is None:
-            described = known[key] = _describe(device, inventory)
+            described = devices[key] = _describe(device, inventory)
         granted = described.granted_capacity(device)
         return {
             "driver": self._driver,

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import os
 import struct
+from collections.abc import Iterator
 from typing import Final
 
 # sys/inotify.h
@@ -39,16 +40,12 @@ class FolderWatch:
         if self._handle == _NONE:
             self._handle = _watch(self._folder)
             return None
-        names: set[str] = set()
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                for mask, name in _events(os.read(self._handle, _BUFFER)):
-                    if mask & _LOST:
-                        self.close()
-                        self._handle = _watch(self._folder)
-                        return None
-                    names.add(name)
-        return frozenset(names)
+        events = list(_read_events(self._handle))
+        if any(mask & _LOST for mask, _ in events):
+            self.close()
+            self._handle = _watch(self._folder)
+            return None
+        return frozenset(name for _, name in events)
 
     def close(self) -> None:
         """End the watch."""
@@ -70,13 +67,18 @@ def _watch(folder: str) -> int:
     return handle
 
 
-def _events(data: bytes) -> list[tuple[int, str]]:
-    events = []
+def _read_events(handle: int) -> Iterator[tuple[int, str]]:
+    """Yield the mask and the name of each event there is."""
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            yield from _parse(os.read(handle, _BUFFER))
+
+
+def _parse(data: bytes) -> Iterator[tuple[int, str]]:
     position = 0
     while position < len(data):
         _, mask, _, length = _HEAD.unpack_from(data, position)
         position += _HEAD.size
         name = data[position : position + length].rstrip(b"\0")
-        events.append((mask, os.fsdecode(name)))
+        yield mask, os.fsdecode(name)
         position += length
-    return events

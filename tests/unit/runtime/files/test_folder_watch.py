@@ -15,7 +15,7 @@ def test_changes_of_each_kind_are_reported_once(tmp_path: Path) -> None:
     (tmp_path / "changed").write_text("x")
     (tmp_path / "moved").rename(tmp_path / "target")
     (tmp_path / "removed").unlink()
-    assert watch.changed_names() == {"new", "changed", "moved", "target", "removed"}
+    assert watch.changed_names() == frozenset({"new", "changed", "moved", "target", "removed"})
     assert watch.changed_names() == frozenset()
 
 
@@ -25,7 +25,7 @@ def test_a_folder_is_watched_once_it_is_there(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     assert watch.changed_names() is None
     (tmp_path / "folder/file").write_text("")
-    assert watch.changed_names() == {"file"}
+    assert watch.changed_names() == frozenset({"file"})
 
 
 def test_a_folder_that_was_removed_is_not_known(tmp_path: Path) -> None:
