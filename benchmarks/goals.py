@@ -134,8 +134,32 @@ BESIDE: Final = Section(
         Goal("beside/prepare-again-p50", "<= 1.5 x"),
         Goal("beside/unprepare-one-at-a-time-p50", "<= 1.5 x"),
         Goal("beside/unprepare-one-at-a-time-p99", "<= 1.5 x"),
+        Goal("beside/cpu-of-a-prepare-the-same-again-an-unprepare"),
         Goal("beside/rss-idle"),
         Goal("beside/start-to-first-slice", "<= 1 x"),
+        Goal("beside/least-python-plugin-prepare-p50"),
+        Goal("beside/least-python-plugin-prepare-again-p50"),
+        Goal("beside/least-python-plugin-8-prepares-at-once"),
+        Goal("beside/least-python-plugin-cpu-of-prepare-again-unprepare"),
+        Goal("beside/least-python-plugin-rss-idle"),
+    ),
+)
+
+BESIDE_NVIDIA: Final = Section(
+    "The node beside NVIDIA's driver, without its limit of requests",
+    tuple(
+        Goal(f"beside/beside-nvidia-s-driver-{what}", bar)
+        for what, bar in (
+            ("prepare-p50", "<= 1 x"),
+            ("prepare-p99", "<= 1 x"),
+            ("prepare-again-p50", "<= 1 x"),
+            ("unprepare-p50", "<= 1 x"),
+            ("8-prepares-at-once-p50", "<= 1 x"),
+            ("prepare-of-a-mig-device-p50", "<= 1 x"),
+            ("unprepare-of-a-mig-device-p50", "<= 1 x"),
+            ("cpu-of-prepare-again-unprepare", "<= 1 x"),
+            ("rss-idle", ""),
+        )
     ),
 )
 
@@ -284,6 +308,7 @@ SECTIONS: Final = (
     QUALITY,
     PREPARE,
     BESIDE,
+    BESIDE_NVIDIA,
     PUBLISHING,
     MEMORY,
     HOLD,

@@ -2,21 +2,27 @@
 
 The Go driver is the least that upstream's helper lets one write (`goplugin`): it publishes, records
 and writes CDI specs, but does no work on any GPU. The API server is a stand-in, the same for both.
+The least plugin in Python (`least`) tells what is the language's and the libraries' of ours.
+Then NVIDIA's own driver, if RATION_NVIDIA_DRIVER names its folder: each on a simulated machine,
+without the limit of its client's requests.
 """
 
 import argparse
+import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent import futures
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from benchmarks import record
 from benchmarks.beside import sides
 from benchmarks.node import process
 from driver.kubeletplugin import ports
+from hack.cluster import nvidia_driver
 
-REPEATS, ROUNDS, BATCHES = 7, 24, 4
+REPEATS, ROUNDS, BATCHES, PARTS = 7, 24, 4, 8
 QUICK = 2
 
 
@@ -31,6 +37,9 @@ class Sample:
     starts: list[float] = field(default_factory=list)
     rss: list[float] = field(default_factory=list)
     used: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    part_prepares: list[float] = field(default_factory=list)
+    part_unprepares: list[float] = field(default_factory=list)
 
 
 def main() -> None:
@@ -38,16 +47,29 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     arguments.add_argument("--quick", action="store_true", help="two repeats; nothing is stored")
     quick = arguments.parse_args().quick
-    ours, theirs = Sample(), Sample()
-    with sides.both() as both:
-        for _ in range(QUICK if quick else REPEATS):
-            for side, sample in zip(both, (ours, theirs), strict=True):
-                _round(side, sample)
-    figures = _figures(ours, theirs)
+    repeats = QUICK if quick else REPEATS
+    with sides.beside_go() as three:
+        ours, theirs, least = _measure(three, repeats)
+    figures = [*_figures(ours, theirs), *_floor(least, theirs)]
+    folder = os.environ.get(nvidia_driver.FOLDER_VARIABLE)
+    if folder:
+        with sides.beside_nvidia(Path(folder)) as both:
+            figures += _beside_nvidia(*_measure(both, repeats))
+    else:
+        print(f"without NVIDIA's driver: {nvidia_driver.FOLDER_VARIABLE} names no folder")
     if quick:
         print(*map(record.line, figures), sep="\n")
     else:
         record.write("beside", figures)
+
+
+def _measure(every: Sequence[sides.Side], repeats: int) -> list[Sample]:
+    """Rounds of the sides in turn."""
+    samples = [Sample() for _ in every]
+    for _ in range(repeats):
+        for side, sample in zip(every, samples, strict=True):
+            _round(side, sample)
+    return samples
 
 
 def _round(side: sides.Side, into: Sample) -> None:
@@ -56,14 +78,19 @@ def _round(side: sides.Side, into: Sample) -> None:
     into.rss.append(process.rss(side.pid()))
     _prepare(side, side.claims[:1])
     _unprepare(side, side.claims[:1])
+    began_ms = process.cpu_ms(side.pid())
     for number in range(ROUNDS):
         one = (side.claims[number % len(side.claims)],)
         into.prepares.append(_ms(lambda one=one: _prepare(side, one)))  # type: ignore[misc]
         into.again.append(_ms(lambda one=one: _prepare(side, one)))  # type: ignore[misc]
         into.unprepares.append(_ms(lambda one=one: _unprepare(side, one)))  # type: ignore[misc]
+    into.cpu.append((process.cpu_ms(side.pid()) - began_ms) / ROUNDS)
     for _ in range(BATCHES):
         into.batches.append(_ms(lambda: _at_once(side)))
         _unprepare(side, side.claims)
+    for _ in range(PARTS if side.parts else 0):
+        into.part_prepares.append(_ms(lambda: _prepare(side, side.parts)))
+        into.part_unprepares.append(_ms(lambda: _unprepare(side, side.parts)))
     into.used.append(process.rss(side.pid()))
 
 
@@ -93,18 +120,55 @@ def _ms(act: Callable[[], None]) -> float:
     return 1000 * (time.perf_counter() - began)
 
 
-def _figures(ours: Sample, theirs: Sample) -> list[record.Figure]:
-    def p99(what: str, mine: list[float], other: list[float]) -> record.Figure:
-        both = ([record.percentile(one, 0.99)] for one in (mine, other))
-        return record.figure(what, "ms", *both)
+def _p99(what: str, mine: list[float], other: list[float]) -> record.Figure:
+    both = ([record.percentile(taken, 0.99)] for taken in (mine, other))
+    return record.figure(what, "ms", *both)
+
+
+def _beside_nvidia(ours: Sample, theirs: Sample) -> list[record.Figure]:
+    def named(what: str) -> str:
+        return f"beside NVIDIA's driver: {what}"
+
+    def p50(what: str, mine: list[float], other: list[float]) -> record.Figure:
+        return record.figure(named(f"{what}, p50"), "ms", mine, other)
 
     return [
+        p50("Prepare", ours.prepares, theirs.prepares),
+        _p99(named("Prepare, p99"), ours.prepares, theirs.prepares),
+        p50("Prepare again", ours.again, theirs.again),
+        p50("Unprepare", ours.unprepares, theirs.unprepares),
+        p50("8 Prepares at once", ours.batches, theirs.batches),
+        p50("Prepare of a MIG device", ours.part_prepares, theirs.part_prepares),
+        p50("Unprepare of a MIG device", ours.part_unprepares, theirs.part_unprepares),
+        record.figure(named("CPU of Prepare, again, Unprepare"), "ms", ours.cpu, theirs.cpu),
+        record.figure(named("RSS, idle"), "MiB", ours.rss, theirs.rss),
+    ]
+
+
+def _floor(least: Sample, theirs: Sample) -> list[record.Figure]:
+    """Figures of the least plugin in Python, beside the Go driver."""
+
+    def named(what: str) -> str:
+        return f"least Python plugin: {what}"
+
+    return [
+        record.figure(named("Prepare, p50"), "ms", least.prepares, theirs.prepares),
+        record.figure(named("Prepare again, p50"), "ms", least.again, theirs.again),
+        record.figure(named("8 Prepares at once"), "ms", least.batches, theirs.batches),
+        record.figure(named("CPU of Prepare, again, Unprepare"), "ms", least.cpu, theirs.cpu),
+        record.figure(named("RSS, idle"), "MiB", least.rss, theirs.rss),
+    ]
+
+
+def _figures(ours: Sample, theirs: Sample) -> list[record.Figure]:
+    return [
         record.figure("Prepare, one at a time, p50", "ms", ours.prepares, theirs.prepares),
-        p99("Prepare, one at a time, p99", ours.prepares, theirs.prepares),
+        _p99("Prepare, one at a time, p99", ours.prepares, theirs.prepares),
         record.figure("Prepare again, p50", "ms", ours.again, theirs.again),
         record.figure("8 Prepares at once, wall for all", "ms", ours.batches, theirs.batches),
         record.figure("Unprepare, one at a time, p50", "ms", ours.unprepares, theirs.unprepares),
-        p99("Unprepare, one at a time, p99", ours.unprepares, theirs.unprepares),
+        _p99("Unprepare, one at a time, p99", ours.unprepares, theirs.unprepares),
+        record.figure("CPU of a Prepare, the same again, an Unprepare", "ms", ours.cpu, theirs.cpu),
         record.figure("start to first slice", "s", ours.starts, theirs.starts),
         record.figure("RSS, idle", "MiB", ours.rss, theirs.rss),
         record.figure("RSS, after some hundred calls", "MiB", ours.used, theirs.used),

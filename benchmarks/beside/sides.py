@@ -3,9 +3,10 @@
 import contextlib
 import os
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -13,13 +14,17 @@ from typing import Any, Self
 from driver import ids
 from driver.kube import client, gvr
 from driver.kubeletplugin import ports
-from tests.fakes import battering, waiting
+from hack.cluster import layout, nvidia_driver
+from tests.fakes import battering, mpsnode, packaged, waiting
 from tests.fakes import kubelet as fake_kubelet
 from tests.fakes.apiserver import server
 from tests.oracle import program
 
-OURS, THEIRS = "ours", "go"
+OURS, THEIRS, NVIDIA, LEAST = "ours", "go", "nvidia", "least"
+LEAST_DRIVER = "least.example.com"
 GO_DRIVER = "go.example.com"
+_NVIDIA_PART = "gpu-7-mig-1g10gb-19-0"
+"""Its name of a placement on the simulated machine."""
 GPUS = 8
 WITHIN_S = 60.0
 _LISTS = {"KUBE_FEATURE_WatchListClient": "false"}
@@ -32,28 +37,46 @@ _WHOLE = 4
 class Side:
     """A plugin that serves; `again` ends it and starts it anew, with its slices gone.
 
+    `claims` are of whole GPUs, `parts` of a MIG device, if it has any.
+
     `plugin` and `pid` are of the process that lives now.
     """
 
     claims: tuple[ports.ClaimRef, ...]
+    parts: tuple[ports.ClaimRef, ...]
     plugin: Callable[[], fake_kubelet.Plugin]
     pid: Callable[[], int]
     again: Callable[[], float]
 
 
 @contextlib.contextmanager
-def both() -> Iterator[tuple[Side, Side]]:
-    """Ours and theirs, before one stand-in of the API server."""
+def beside_go() -> Iterator[tuple[Side, Side, Side]]:
+    """Ours, the Go driver, and the least one in Python."""
+    with (
+        _started() as (kube, kubeconfig, ours),
+        _go(kube, kubeconfig) as go,
+        _least(kube, kubeconfig) as least,
+    ):
+        yield ours, go, least
+
+
+@contextlib.contextmanager
+def beside_nvidia(folder: Path) -> Iterator[tuple[Side, Side]]:
+    """Ours, and NVIDIA's driver in a folder."""
+    with _started() as (kube, kubeconfig, ours), _nvidia(kube, kubeconfig, folder) as theirs:
+        yield ours, theirs
+
+
+@contextlib.contextmanager
+def _started() -> Iterator[tuple[client.KubeClient, Path, Side]]:
+    """Yield a stand-in of the API server, and ours before it."""
     with server.ApiServer() as api, tempfile.TemporaryDirectory() as folder:
-        for name in (OURS, THEIRS):
+        for name in (OURS, THEIRS, NVIDIA, LEAST):
             api.put(gvr.NODES, {"metadata": {"name": name, "uid": f"{name}-uid"}})
         kubeconfig = api.kubeconfig(Path(folder))
         kube = client.KubeClient.connect(kubeconfig, "ration-bench")
-        with (
-            battering.battered(kube, kubeconfig, OURS) as node,
-            _Go(kube, kubeconfig) as go,
-        ):
-            yield _ours(kube, node), go.side()
+        with battering.battered(kube, kubeconfig, OURS) as node:
+            yield kube, kubeconfig, _ours(kube, node)
 
 
 def _ours(kube: client.KubeClient, node: battering.Battered) -> Side:
@@ -66,28 +89,41 @@ def _ours(kube: client.KubeClient, node: battering.Battered) -> Side:
 
     return Side(
         claims,
+        (_claim(kube, battering.DRIVER, OURS, node.devices["mig"]),),
         lambda: node.plugin,
         lambda: node.processes[-1].pid,
         lambda: _timed_start(kube, OURS, end, node.start),
     )
 
 
-class _Go:
-    """The program of `goplugin`, with folders of its own."""
+Command = Callable[[layout.NodeLayout], Sequence[str]]
+"""Returns a plugin's command line, given its node's folders."""
 
-    def __init__(self, kube: client.KubeClient, kubeconfig: Path) -> None:
+
+class _Guest:
+    """A plugin of others, with folders of its own below `root`."""
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        node: str,
+        root: Path,
+        command: Command,
+        environment: Mapping[str, str],
+    ) -> None:
         self._kube = kube
-        self._kubeconfig = kubeconfig
-        self._program = program.ensure(Path(__file__).parent / "goplugin")
+        self._node = node
+        self._folders = _Folders(root)
+        self._command = command
+        self._environment = environment
         self._ends = contextlib.ExitStack()
         self._process: subprocess.Popen[bytes]
         self._plugin: fake_kubelet.Plugin
 
     def __enter__(self) -> Self:
-        self._root = Path(self._ends.enter_context(tempfile.TemporaryDirectory(prefix="g")))
-        for name in ("cdi", f"plugins/{GO_DRIVER}"):
-            (self._root / name).mkdir(parents=True)
-        self._kubelet = self._ends.enter_context(fake_kubelet.Kubelet(self._root))
+        self._folders.kubelet.mkdir()
+        self._folders.cdi.mkdir()
+        self._kubelet = self._ends.enter_context(fake_kubelet.Kubelet(self._folders.kubelet))
         self._ends.callback(self._end)
         self._start()
         return self
@@ -95,32 +131,131 @@ class _Go:
     def __exit__(self, *_: object) -> None:
         self._ends.close()
 
-    def side(self) -> Side:
-        devices = [f"gpu-{number}" for number in range(GPUS)]
+    def side(
+        self, driver: str, devices: Iterable[str], parts: Iterable[str] = (), *, published: bool
+    ) -> Side:
+        """Return the side, with claims of whole GPUs, and of MIG devices of one GPU."""
+
+        def claims(names: Iterable[str]) -> tuple[ports.ClaimRef, ...]:
+            return tuple(_claim(self._kube, driver, self._node, name) for name in names)
+
         return Side(
-            tuple(_claim(self._kube, GO_DRIVER, THEIRS, device) for device in devices),
+            claims(devices),
+            claims(parts),
             lambda: self._plugin,
             lambda: self._process.pid,
-            lambda: _timed_start(self._kube, THEIRS, self._end, self._start),
+            (
+                lambda: (
+                    _timed_start(self._kube, self._node, self._end, self._start)
+                    if published
+                    else self._restart()
+                )
+            ),
         )
 
+    def _restart(self) -> float:
+        """Return the seconds until the kubelet has registered it."""
+        self._end()
+        began = time.monotonic()
+        self._start()
+        return time.monotonic() - began
+
     def _start(self) -> None:
-        flags = {
-            "kubeconfig": self._kubeconfig,
-            "driver": GO_DRIVER,
-            "node": THEIRS,
-            "plugin-dir": self._root / "plugins" / GO_DRIVER,
-            "registry-dir": self._root / "plugins_registry",
-            "cdi-dir": self._root / "cdi",
-        }
-        command = [str(self._program), *(f"--{name}={value}" for name, value in flags.items())]
-        self._process = subprocess.Popen(command, env={**os.environ, **_LISTS})
+        command = self._command(self._folders)
+        self._process = subprocess.Popen(
+            command, env={**os.environ, **_LISTS, **self._environment}, stderr=subprocess.DEVNULL
+        )
         self._plugin = self._kubelet.register(within_s=WITHIN_S)
 
     def _end(self) -> None:
         self._kubelet.hang_up()
         self._process.terminate()
         self._process.wait(WITHIN_S)
+
+
+class _Folders(layout.NodeLayout):
+    """A node's folders beside its simulated machine, as `mpsnode.machine` names it."""
+
+    @property
+    def gpu(self) -> Path:
+        """The simulated machine."""
+        return self.root / "m"
+
+
+@contextlib.contextmanager
+def _go(kube: client.KubeClient, kubeconfig: Path) -> Iterator[Side]:
+    """The program of `goplugin`."""
+    built = program.ensure(Path(__file__).parent / "goplugin")
+
+    def command(folders: layout.NodeLayout) -> Sequence[str]:
+        plugin = folders.kubelet / "plugins" / GO_DRIVER
+        plugin.mkdir(exist_ok=True)
+        flags = {
+            "kubeconfig": kubeconfig,
+            "driver": GO_DRIVER,
+            "node": THEIRS,
+            "plugin-dir": plugin,
+            "registry-dir": folders.kubelet / "plugins_registry",
+            "cdi-dir": folders.cdi,
+        }
+        return [str(built), *(f"--{name}={value}" for name, value in flags.items())]
+
+    with (
+        tempfile.TemporaryDirectory(prefix="g") as folder,
+        _Guest(kube, THEIRS, Path(folder), command, {}) as guest,
+    ):
+        yield guest.side(GO_DRIVER, (f"gpu-{number}" for number in range(GPUS)), published=True)
+
+
+@contextlib.contextmanager
+def _least(kube: client.KubeClient, kubeconfig: Path) -> Iterator[Side]:
+    """The program of `least`."""
+
+    def command(folders: layout.NodeLayout) -> Sequence[str]:
+        plugin = folders.kubelet / "plugins" / LEAST_DRIVER
+        plugin.mkdir(exist_ok=True)
+        flags = {
+            "kubeconfig": kubeconfig,
+            "driver": LEAST_DRIVER,
+            "plugin-dir": plugin,
+            "registry-dir": folders.kubelet / "plugins_registry",
+        }
+        without_rich = "import runpy, sys; sys.modules['rich'] = None;"
+        run = "runpy.run_module('benchmarks.beside.least', run_name='__main__', alter_sys=True)"
+        return [
+            sys.executable,
+            "-c",
+            f"{without_rich} {run}",
+            *(f"--{name}={value}" for name, value in flags.items()),
+        ]
+
+    with (
+        tempfile.TemporaryDirectory(prefix="l") as folder,
+        _Guest(kube, LEAST, Path(folder), command, packaged.environment()) as guest,
+    ):
+        devices = (f"gpu-{number}" for number in range(GPUS))
+        yield guest.side(LEAST_DRIVER, devices, published=False)
+
+
+@contextlib.contextmanager
+def _nvidia(kube: client.KubeClient, kubeconfig: Path, folder: Path) -> Iterator[Side]:
+    """NVIDIA's driver on a machine like ours, without its limit of requests.
+
+    It publishes by protobuf, which the stand-in does not read: its start is not measured.
+    """
+
+    def command(folders: layout.NodeLayout) -> Sequence[str]:
+        words = nvidia_driver.command(folder, folders, NVIDIA, kubeconfig)
+        return [*words, "--kube-api-qps=1000", "--kube-api-burst=1000"]
+
+    with (
+        mpsnode.machine() as base,
+        _Guest(
+            kube, NVIDIA, base.parent, command, nvidia_driver.environment(["DynamicMIG"])
+        ) as guest,
+    ):
+        whole = [f"gpu-{number}" for number in range(GPUS)]
+        yield guest.side(nvidia_driver.DRIVER, whole, [_NVIDIA_PART], published=False)
 
 
 def _timed_start(

@@ -44,6 +44,10 @@ def _slice_name(number: int) -> str:
     return f"memory-slice-{number}"
 
 
+_ENGINES = {field.name: field.name.replace("_", "-") for field in dataclasses.fields(mig.Engines)}
+"""The counter of each kind of engine."""
+
+
 def _engine_counters(engines: mig.Engines) -> dict[str, int]:
-    amounts = dataclasses.asdict(engines)
-    return {name.replace("_", "-"): amount for name, amount in amounts.items() if amount}
+    amounts = ((name, getattr(engines, field)) for field, name in _ENGINES.items())
+    return {name: amount for name, amount in amounts if amount}

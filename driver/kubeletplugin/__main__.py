@@ -5,6 +5,9 @@ import secrets
 import sys
 from collections.abc import Sequence
 
+from driver.runtime import program_start
+
+# isort: split
 from driver import clock, errors
 from driver.kube import client
 from driver.kubeletplugin import app, composition, process_parts
@@ -15,6 +18,7 @@ from driver.runtime import logs
 
 def main(arguments: Sequence[str]) -> int:
     """Run the plugin; return the exit code."""
+    program_start.finish_imports()
     try:
         config = PluginConfig.read(arguments)
         logs.configure(config.log_level)

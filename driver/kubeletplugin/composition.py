@@ -231,7 +231,7 @@ def _build_parts(
     mps = mps_client.MpsClient(config.mps_dir, boot_id, time)
     smi = nvidia_smi.NvidiaSmi(root)
     modes, slices = _build_settings(config, boot_id, library, smi)
-    sharing = share_steps.ShareSteps(records.list_records, slices, modes, mps, gpus.refresh_gpu)
+    sharing = share_steps.ShareSteps(records.gpu_records, slices, modes, mps, gpus.refresh_gpu)
     partitions = mig_instances.MigInstances(library.session, time, observer)
     pending = pending_mig.PendingGpus(config.state_dir / "mig-owed", boot_id, observer)
     refusals = mig_mode_refusals.ModeRefusals(time)

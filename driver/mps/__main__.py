@@ -5,6 +5,9 @@ import secrets
 import sys
 from collections.abc import Sequence
 
+from driver.runtime import program_start
+
+# isort: split
 from driver import clock, errors
 from driver.mps import app
 from driver.mps.config import SupervisorConfig
@@ -13,6 +16,7 @@ from driver.runtime import logs
 
 def main(arguments: Sequence[str]) -> int:
     """Run the supervisor; return the exit code."""
+    program_start.finish_imports()
     try:
         config = SupervisorConfig.read(arguments)
         logs.configure(config.log_level)

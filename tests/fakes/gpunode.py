@@ -198,7 +198,7 @@ class GpuNode:
             self.modes, self.base / "state/compute-modes", self._load
         )
         shares = share_steps.ShareSteps(
-            records.list_records, slices, setting, self.daemons, gpus.refresh_gpu
+            records.gpu_records, slices, setting, self.daemons, gpus.refresh_gpu
         )
         partitions = partitioning.FakePartitions(self.nvml.library, self.follow, watch)
         owed = pending_mig.PendingGpus(self.base / "state/mig-owed", self.boot, watch)

@@ -122,7 +122,7 @@ class SimulatedNode:
             knob, self.at.base / "compute-modes", lambda: str(self.at.base)
         )
         acts = share_steps.ShareSteps(
-            records.list_records, slices, setting, self.daemons, gpus.refresh_gpu
+            records.gpu_records, slices, setting, self.daemons, gpus.refresh_gpu
         )
         return acts.table()
 

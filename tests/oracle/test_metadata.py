@@ -60,7 +60,7 @@ def test_the_file_of_every_face_is_valid_in_both_versions(
     built: Path, inventory: model.Inventory
 ) -> None:
     record = a_record(*(a_device(inventory, name) for name in NAMES))
-    stream = device_metadata.render(record, "gpu", "gpu.ration.dev", inventory)
+    stream = device_metadata.Renderer("gpu.ration.dev").render(record, "gpu", inventory)
     newest, oldest = stream.splitlines(keepends=True)
     result, old = read(built, stream), read(built, oldest)
     assert (result["version"], old["version"]) == ("v1beta1", "v1alpha1")
@@ -78,8 +78,8 @@ def test_a_claim_of_a_template_and_a_chosen_alternative_are_named(
 ) -> None:
     sharing_terms = compatibility.SharingTerms("time-slicing", "default", 10 * GIB, 12)
     device = a_device(inventory, NAMES[3], terms=sharing_terms, subrequest="small")
-    stream = device_metadata.render(
-        a_record(device, pod_claim="mine"), "gpu", "gpu.ration.dev", inventory
+    stream = device_metadata.Renderer("gpu.ration.dev").render(
+        a_record(device, pod_claim="mine"), "gpu", inventory
     )
     metadata = read(built, stream)["metadata"]
     assert metadata["metadata"]["uid"] == allocated_claims.UID

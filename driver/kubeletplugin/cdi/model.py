@@ -5,16 +5,17 @@ The loader's rules: CDI specification, pkg/cdi validate.go and version.go. The a
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Literal
 
 import pydantic
 import pydantic_core
 
 from driver import errors
-from driver.kubeletplugin.cdi import allow
+from driver.kubeletplugin.cdi import allow, template
 
 CDI_CLASS = "claim"
+OLDEST = "0.3.0"
 _WORD = r"[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
 _KIND = rf"^{_WORD}/{_WORD}$"
 _DEVICE = r"^[A-Za-z0-9](?:[A-Za-z0-9_.:-]*[A-Za-z0-9])?$"
@@ -110,10 +111,50 @@ def parse(text: str, limits: allow.Limits) -> Spec:
     try:
         spec = Spec.model_validate_json(text)
     except pydantic.ValidationError as e:
-        first = e.errors(include_url=False)[0]
-        location = ".".join(str(part) for part in first["loc"]) or "spec"
-        raise errors.BadInput(f"CDI {location}", str(first["msg"])) from e
+        raise _bad_input(e) from e
     for location, problem, expected in _problems(spec, limits):
+        raise errors.BadInput(f"CDI {location}", problem, expected)
+    return spec
+
+
+def claim_device(
+    edits: ContainerEdits,
+    name: str,
+    mounts: Iterable[template.Mount],
+    limits: allow.Limits,
+    host_path: Callable[[str], str],
+) -> Device:
+    """Return a claim's device: checked edits with its name and its own mounts.
+
+    These are checked, and get the host's own paths.
+
+    Raises:
+        BadInput: what is wrong, and where.
+    """
+    own = [
+        {
+            "hostPath": mount.host_path,
+            "containerPath": mount.container_path,
+            "options": list(mount.options),
+        }
+        for mount in mounts
+    ]
+    try:
+        device = Device.model_validate({"name": name, "containerEdits": {"mounts": own}})
+    except pydantic.ValidationError as e:
+        raise _bad_input(e) from e
+    for location, problem, expected in _edit_problems(device.containerEdits, limits):
+        raise errors.BadInput(f"CDI {location}", problem, expected)
+    every = [*edits.mounts, *_map_edits(device.containerEdits, host_path).mounts]
+    return device.model_copy(update={"containerEdits": edits.model_copy(update={"mounts": every})})
+
+
+def build_spec(kind: str, common: ContainerEdits, devices: list[Device]) -> Spec:
+    """Return the spec of checked parts. Raises BadInput for a device's name that is there twice."""
+    spec = Spec.model_construct(
+        cdiVersion=OLDEST, kind=kind, containerEdits=common, devices=devices
+    )
+    for location, problem, expected in _name_problems(spec):
         raise errors.BadInput(f"CDI {location}", problem, expected)
     return spec
 
@@ -150,11 +191,30 @@ def gpu_minors(data: bytes) -> frozenset[int]:
     return frozenset(int(match[1]) for match in matches if match)
 
 
-def render_canonical(spec: Spec) -> bytes:
-    """Return the bytes to write: least version, sorted keys, no empty field."""
-    whole = spec.model_dump(mode="json", exclude_none=True)
-    whole["cdiVersion"] = least_version(spec)
-    return pydantic_core.to_json(_sorted_without_empty(whole), indent=1) + b"\n"
+def render_canonical(spec: Spec, common: bytes | None = None) -> bytes:
+    """Return the bytes to write: least version, sorted keys, no empty field.
+
+    `common` is `render_edits` of its common edits.
+    """
+    parts = {
+        "cdiVersion": pydantic_core.to_json(least_version(spec)),
+        "containerEdits": render_edits(spec.containerEdits) if common is None else common,
+        "devices": _render(spec.devices),
+        "kind": pydantic_core.to_json(spec.kind),
+    }
+    # No text of JSON holds a line's end, so that nesting is more indentation.
+    lines = (b' "%s": %s' % (name.encode(), part) for name, part in parts.items())
+    return b"{\n%s\n}\n" % b",\n".join(lines)
+
+
+def render_edits(edits: ContainerEdits) -> bytes:
+    """Return edits as part of `render_canonical`."""
+    return _render(edits)
+
+
+def _render(part: pydantic.BaseModel | list[Device]) -> bytes:
+    plain = pydantic_core.to_jsonable_python(part, exclude_none=True)
+    return pydantic_core.to_json(_sorted_without_empty(plain), indent=1).replace(b"\n", b"\n ")
 
 
 def least_version(spec: Spec) -> str:
@@ -163,27 +223,41 @@ def least_version(spec: Spec) -> str:
         return "0.6.0"
     digit_first = any(device.name[0].isdigit() for device in spec.devices)
     has_host_path = any(node.hostPath for edits in spec.all_edits for node in edits.deviceNodes)
-    return "0.5.0" if digit_first or has_host_path else "0.3.0"
+    return "0.5.0" if digit_first or has_host_path else OLDEST
 
 
-def _problems(spec: Spec, limits: allow.Limits) -> Iterator[allow.Problem]:
+def _bad_input(error: pydantic.ValidationError) -> errors.BadInput:
+    first = error.errors(include_url=False)[0]
+    location = ".".join(str(part) for part in first["loc"]) or "spec"
+    return errors.BadInput(f"CDI {location}", str(first["msg"]))
+
+
+def _name_problems(spec: Spec) -> Iterator[allow.Problem]:
     names = [device.name for device in spec.devices]
     if len(set(names)) != len(names):
         yield "devices", "has a name twice", "different names"
+
+
+def _problems(spec: Spec, limits: allow.Limits) -> Iterator[allow.Problem]:
+    yield from _name_problems(spec)
     for device in spec.devices:
         if device.containerEdits.is_empty:
             yield f"devices[{device.name}]", "edits nothing", "an edit"
         if device.containerEdits.hooks:
             yield f"devices[{device.name}].hooks", "are there", "hooks for all devices alike"
     for edits in spec.all_edits:
-        for variable in edits.env:
-            yield from allow.check_variable(variable)
-        for node in edits.deviceNodes:
-            yield from limits.check_node(node.path, node.hostPath or node.path)
-        for mount in edits.mounts:
-            yield from limits.check_mount(mount.hostPath, mount.containerPath, mount.options)
-        for hook in edits.hooks:
-            yield from limits.check_hook(hook.path, hook.args, hook.env)
+        yield from _edit_problems(edits, limits)
+
+
+def _edit_problems(edits: ContainerEdits, limits: allow.Limits) -> Iterator[allow.Problem]:
+    for variable in edits.env:
+        yield from allow.check_variable(variable)
+    for node in edits.deviceNodes:
+        yield from limits.check_node(node.path, node.hostPath or node.path)
+    for mount in edits.mounts:
+        yield from limits.check_mount(mount.hostPath, mount.containerPath, mount.options)
+    for hook in edits.hooks:
+        yield from limits.check_hook(hook.path, hook.args, hook.env)
 
 
 def _sorted_without_empty(value: object) -> object:

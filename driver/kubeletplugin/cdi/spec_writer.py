@@ -5,7 +5,7 @@ changed minor, or a replaced driver, results in a correct spec.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from driver import errors, ids
 from driver.devices import mig
@@ -25,6 +25,9 @@ PIPE_OPTIONS = ("ro", "nosuid", "nodev", "noexec", "rbind", "rprivate")
 """A client connects to a socket and writes no file; a read-only mount takes nothing from that."""
 _SHM_OPTIONS = ("rw", "nosuid", "nodev", "noexec", "rbind", "rprivate")
 _TOLD_OPTIONS = ("ro", "nosuid", "nodev", "noexec", "bind", "rprivate")
+_ANY = "device"
+"""Name of a device that is checked without its claim."""
+_MAX_DEVICES = 1024
 NVIDIA_MAJOR = 195
 """Major of /dev/nvidia<minor> (Linux: Documentation/admin-guide/devices.txt)."""
 
@@ -35,6 +38,26 @@ class ClaimFiles:
 
     specs: store.SpecStore
     metadata: metadata_files.MetadataFiles
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """Edits common to all claims: as collected, as checked, and as part of a spec's bytes.
+
+    `devices` are the checked edits of devices without what is their claim's.
+    """
+
+    common: template.Common
+    edits: model.ContainerEdits
+    rendered: bytes
+    devices: dict[template.Device, model.ContainerEdits] = field(default_factory=dict)
+
+    def add(self, device: template.Device, edits: model.ContainerEdits) -> model.ContainerEdits:
+        """Add a device's edits, and return them; shares differ in their amounts."""
+        if len(self.devices) >= _MAX_DEVICES:
+            self.devices.clear()
+        self.devices[device] = edits
+        return edits
 
 
 class CdiSpecWriter:
@@ -56,7 +79,8 @@ class CdiSpecWriter:
         self._gpus = gpus
         self._driver = driver.root
         self._common = driver
-        self._checked: tuple[template.Common, model.ContainerEdits] | None = None
+        self._checked: _Checked | None = None
+        self._metadata = device_metadata.Renderer(self._driver_name)
         self._written_from: dict[ids.ClaimUid, template.Common] = {}
         self._files = files
         self._capabilities = capabilities
@@ -67,9 +91,9 @@ class CdiSpecWriter:
         self._write_files(record, *self._render(record))
 
     def _write_files(self, record: checkpoint.Record, common: template.Common, spec: bytes) -> None:
-        inventory, driver = self._gpus.current(), self._driver_name
+        inventory = self._gpus.current()
         metadata = {
-            request: device_metadata.render(record, request, driver, inventory)
+            request: self._metadata.render(record, request, inventory)
             for request in device_metadata.carrier_devices(record)
         }
         self._files.metadata.write(record.uid, metadata)
@@ -102,25 +126,44 @@ class CdiSpecWriter:
     def _render(self, record: checkpoint.Record) -> tuple[template.Common, bytes]:
         """Return the spec, and its edits common to all claims.
 
-        The common edits are checked once, as long as they are the same.
+        Edits that do not depend on the claim are rendered and checked once, as long as the common
+        ones are the same; the claim's own are its devices' names and the mounts of its metadata.
         """
-        common, checked = self._common.read(), self._checked
-        checked_edits = checked[1] if checked is not None and checked[0] is common else None
-        rendered = common if checked_edits is None else template.Common()
-        text = template.render(self.kind, rendered, tuple(self._spec_devices(record)))
+        common = self._common.read()
+        limits = self._limits(common)
+        checked = self._checked
+        if checked is not None and checked.common is not common:
+            checked = None
+        devices = []
+        for device, name, mounts in self._spec_devices(record):
+            edits = checked.devices.get(device) if checked is not None else None
+            if edits is None:
+                spec = self._parse(template.Common() if checked else common, device, limits)
+                if checked is None:
+                    rendered = model.render_edits(spec.containerEdits)
+                    checked = _Checked(common, spec.containerEdits, rendered)
+                edits = checked.add(device, spec.devices[0].containerEdits)
+            host_path = self._driver.host_path
+            devices.append(model.claim_device(edits, name, mounts, limits, host_path))
+        if checked is None:
+            raise errors.BadInput("CDI devices", "are none", "a device")
+        self._checked = checked
+        spec = model.build_spec(self.kind, checked.edits, devices)
+        return common, model.render_canonical(spec, checked.rendered)
+
+    def _parse(
+        self, common: template.Common, device: template.Device, limits: allow.Limits
+    ) -> model.Spec:
+        """Return a checked spec of one device, with the host's own paths."""
+        text = template.render(self.kind, common, (device,))
+        return model.map_host_paths(model.parse(text, limits), self._driver.host_path)
+
+    def _limits(self, common: template.Common) -> allow.Limits:
         shared = str(self._daemons.root) if self._daemons else ""
         hook = common.hooks[0].path if common.hooks else ""
         metadata_root = str(self._files.metadata.directory)
         host = str(self._driver.host or "")
-        spec = model.parse(
-            text, allow.Limits(str(self._driver.path), shared, hook, metadata_root, host)
-        )
-        spec = model.map_host_paths(spec, self._driver.host_path)
-        if checked_edits is None:
-            self._checked = (common, spec.containerEdits)
-        else:
-            spec = spec.model_copy(update={"containerEdits": checked_edits})
-        return common, model.render_canonical(spec)
+        return allow.Limits(str(self._driver.path), shared, hook, metadata_root, host)
 
     def check_writable(self, gpus: Iterable[devices.Gpu] = ()) -> None:
         """Check that a spec with these whole GPUs could be written now.
@@ -140,15 +183,24 @@ class CdiSpecWriter:
         refs = (_instance_ref(device, record) for device in record.devices)
         return all(self._instance_exists(ref) for ref in refs if ref is not None)
 
-    def exists(self, uid: ids.ClaimUid) -> bool:
+    def exists(self, record: checkpoint.Record) -> bool:
         """Return whether the claim's spec and the files it mounts exist."""
-        return self._files.specs.exists(uid) and self._files.metadata.exists(uid)
+        requests = device_metadata.carrier_devices(record)
+        return self.has_spec(record.uid) and self._files.metadata.exists(record.uid, requests)
 
-    def remove(self, uid: ids.ClaimUid) -> None:
-        """Remove the claim's spec and files; succeeds if there are none."""
+    def has_spec(self, uid: ids.ClaimUid) -> bool:
+        """Return whether the claim's spec exists."""
+        return self._files.specs.exists(uid)
+
+    def remove(self, uid: ids.ClaimUid, record: checkpoint.Record | None = None) -> None:
+        """Remove the claim's spec and files, of its record if it has one.
+
+        Succeeds if there are none.
+        """
         self._written_from.pop(uid, None)
         self._files.specs.remove(uid)
-        self._files.metadata.remove(uid)
+        requests = None if record is None else device_metadata.carrier_devices(record)
+        self._files.metadata.remove(uid, requests)
 
     def claim_gpus(self, uid: ids.ClaimUid) -> tuple[ids.GpuUuid, ...]:
         """Return the GPUs in the claim's spec on disk, wholly or in part, sorted.
@@ -175,7 +227,10 @@ class CdiSpecWriter:
     def _driver_name(self) -> str:
         return self.kind.partition("/")[0]
 
-    def _spec_devices(self, record: checkpoint.Record) -> Iterator[template.Device]:
+    def _spec_devices(
+        self, record: checkpoint.Record
+    ) -> Iterator[tuple[template.Device, str, tuple[template.Mount, ...]]]:
+        """Yield devices without what is the claim's, and that: their names and metadata mounts."""
         for device in {planned.cdi_id: planned for planned in record.devices}.values():
             ref = _instance_ref(device, record)
             nodes = (
@@ -187,15 +242,10 @@ class CdiSpecWriter:
             environment = dict(device.edits.environment)
             if daemon:
                 environment["CUDA_MPS_PIPE_DIRECTORY"] = _PIPE
-            yield template.Device(
-                device.cdi_name,
-                nodes,
-                tuple(f"{key}={value}" for key, value in sorted(environment.items())),
-                (
-                    *(self._daemon_mounts(daemon) if daemon else ()),
-                    *self._metadata_mounts(device, record),
-                ),
-            )
+            variables = tuple(f"{key}={value}" for key, value in sorted(environment.items()))
+            shared = self._daemon_mounts(daemon) if daemon else ()
+            mounts = tuple(self._metadata_mounts(device, record))
+            yield template.Device(_ANY, nodes, variables, shared), device.cdi_name, mounts
 
     def _metadata_mounts(
         self, device: steps.PlannedDevice, record: checkpoint.Record

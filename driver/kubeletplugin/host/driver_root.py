@@ -54,6 +54,7 @@ class DriverRoot:
         )
         self._numbers = numbers
         self.host = host.absolute() if host else None
+        self._made_paths: dict[tuple[root_paths.Root, str], tuple[Path, ...]] = {}
 
     @property
     def _root(self) -> root_paths.Root:
@@ -81,6 +82,19 @@ class DriverRoot:
         folders = root.library_folders()
         return tuple(_in_folders(root, folders, soname) for soname in sonames)
 
+    def trace(self, *sonames: str) -> tuple[dict[str, str], tuple[Path, ...]]:
+        """Return what `libraries` depends on: links with their targets, and folders.
+
+        Its result is the same while these are. Raises NodeFault.
+        """
+        root = self._root
+        searched = root.library_folders()
+        names = [f"{'/'.join(folder)}/{soname}" for folder in searched for soname in sonames]
+        links = root.find_links((*root_paths.LIBRARY_FOLDERS, *names))
+        folders = dict.fromkeys(map(root.resolve, root_paths.LIBRARY_FOLDERS))
+        files = dict.fromkeys(root.resolve(name).parent for name in names)
+        return links, tuple(folders | files)
+
     def require(self, soname: str) -> Path:
         """Return the real file behind a library's SONAME. Raises DriverNotReady."""
         library = self.library(soname)
@@ -97,12 +111,20 @@ class DriverRoot:
 
         If the root has only libraries and programs, the host has the devices.
         """
-        for root in dict.fromkeys((self.path, self.host or self.path)):
-            path = root / "dev" / name
+        for path in self._node_paths(self._root, name):
             numbers = self._numbers(path)
             if numbers is not None:
                 return device_node.DeviceNode(f"/dev/{name}", str(path), *numbers)
         return None
+
+    def _node_paths(self, root: root_paths.Root, name: str) -> tuple[Path, ...]:
+        """Return where a device may be; the paths are made once, for each Prepare asks for six."""
+        paths = self._made_paths.get((root, name))
+        if paths is None:
+            folders = dict.fromkeys((root.path, self.host or root.path))
+            paths = tuple(folder / "dev" / name for folder in folders)
+            self._made_paths[root, name] = paths
+        return paths
 
     def file(self, relative: str) -> Path | None:
         """Return the real file of a path inside the root; None if missing or circular."""

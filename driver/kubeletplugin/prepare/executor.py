@@ -55,7 +55,8 @@ class Executor:
         """Make the claim ready. If it fails, nothing of it is left."""
         _check_cancelled(cancelled)
         self._settle(device.gpu for device in plan.devices)
-        record = self._records.write_started(claim, plan)
+        write = self._records.write_started if plan.steps else self._records.write_stepless
+        record = write(claim, plan)
         facts: list[checkpoint.Facts] = []
         try:
             return self._execute(record, facts, cancelled)
@@ -70,7 +71,7 @@ class Executor:
 
     def is_in_place(self, record: checkpoint.Record) -> bool:
         """Return whether a completed record is in place, as far as files tell."""
-        return self._records.is_current_boot(record) and self._specs.exists(record.uid)
+        return self._records.is_current_boot(record) and self._specs.exists(record)
 
     def restore(self, record: checkpoint.Record) -> checkpoint.Record:
         """Restore what a completed record says; the caller holds its GPUs.
@@ -81,7 +82,7 @@ class Executor:
         if not (self._records.is_current_boot(record) and self._specs.instances_exist(record)):
             self._settle(record.gpus)
             return self._redo(record)
-        if not self._specs.exists(record.uid):
+        if not self._specs.exists(record):
             self._specs.write(record)
         return record
 
@@ -93,7 +94,7 @@ class Executor:
         return tuple(
             uid
             for uid in self._records.damaged_uids()
-            if self._specs.exists(uid) and self._records.read(uid) is None
+            if self._specs.has_spec(uid) and self._records.read(uid) is None
         )
 
     def unaccounted_gpus(self) -> dict[ids.ClaimUid, tuple[ids.GpuUuid, ...]]:
@@ -111,7 +112,7 @@ class Executor:
                 dataclasses.replace(record, state=checkpoint.State.STARTED)
             )
         self._undo_steps(record)
-        self._specs.remove(record.uid)
+        self._specs.remove(record.uid, record)
         self._records.remove(record.uid)
 
     def _execute(
@@ -120,18 +121,24 @@ class Executor:
         facts: list[checkpoint.Facts],
         cancelled: ports.Cancelled,
     ) -> checkpoint.Record:
-        """Run steps, CDI, record; `facts` grows by one per step."""
+        """Run steps, CDI, record; `facts` grows by one per step.
+
+        A record without steps is completed before the CDI spec: nothing else can be left of it, and
+        a missing spec is written by the next call, or at the next start.
+        """
         for step in record.steps:
             _check_cancelled(cancelled)
             facts.append(self._run_step(step))
         _check_cancelled(cancelled)
         self._specs.write(dataclasses.replace(record, facts=tuple(facts)))
         _check_cancelled(cancelled)
+        if record.state is checkpoint.State.COMPLETED and self._records.is_current_boot(record):
+            return record
         return self._records.write_completed(record, facts)
 
     def _redo(self, record: checkpoint.Record) -> checkpoint.Record:
         """Redo a completed record; on failure it stays as it was, for the next time."""
-        self._specs.remove(record.uid)
+        self._specs.remove(record.uid, record)
         if not record.steps:
             return self._execute(record, [], _never)
         self._undo_steps(record)
@@ -142,7 +149,7 @@ class Executor:
         except errors.RationError as problem:
             with contextlib.suppress(errors.RationError):
                 self._undo_steps(_started_steps(started, facts, problem))
-                self._specs.remove(record.uid)
+                self._specs.remove(record.uid, record)
                 self._records.rewrite(record)
             raise
 

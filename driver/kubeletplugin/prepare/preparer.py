@@ -123,7 +123,9 @@ class Preparer:
         self, ref: ports.ClaimRef, request: claim_request.ClaimRequest
     ) -> planner.Plan | ports.Refused:
         """Return the claim's plan, or its refusal; the caller holds its GPUs."""
-        other_records = [record for record in self._records.list_records() if record.uid != ref.uid]
+        gpus = {gpu.uuid for gpu in request.located.values()}
+        records = self._records.gpu_records(*gpus)
+        other_records = [record for record in records if record.uid != ref.uid]
         multi_user = planner.multi_user_gpus(
             device for record in other_records for device in record.devices
         )

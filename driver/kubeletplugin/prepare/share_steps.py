@@ -20,7 +20,8 @@ from driver.kubeletplugin.records import checkpoint
 _log = structlog.get_logger(__name__)
 _DEFAULT = "Default"
 
-Records = Callable[[], tuple[checkpoint.Record, ...]]
+Records = Callable[[ids.GpuUuid], tuple[checkpoint.Record, ...]]
+"""Returns the records that use a GPU."""
 
 
 class ShareSteps:
@@ -171,7 +172,7 @@ class ShareSteps:
     def _other_facts(self, step: steps.Step) -> Iterator[checkpoint.Facts]:
         """Yield facts of the same step of other claims, as far as executed."""
         claim = ids.ClaimUid(str(step.arguments[mps.CLAIM]))
-        for record in self._records():
+        for record in self._records(step.gpu):
             executed = () if record.uid == claim else zip(record.steps, record.facts, strict=False)
             yield from (
                 facts for other, facts in executed if (other.gpu, other.act) == (step.gpu, step.act)
@@ -180,7 +181,7 @@ class ShareSteps:
     def _other_steps(self, step: steps.Step, act: str) -> Iterator[steps.Step]:
         """Yield the steps of other claims with that act on the GPU."""
         claim = ids.ClaimUid(str(step.arguments[mps.CLAIM]))
-        for record in self._records():
+        for record in self._records(step.gpu):
             if record.uid != claim:
                 yield from (
                     other for other in record.steps if other.gpu == step.gpu and other.act == act

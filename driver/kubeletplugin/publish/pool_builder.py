@@ -86,6 +86,26 @@ class PublishOptions:
     closed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _BuiltPool:
+    """A pool, what was refused of it, and what both were built from."""
+
+    inventory: model.Inventory
+    terms: slice_builder.PublishTerms
+    taints: slice_builder.Taints
+    pool: slice_builder.Pool
+    refused: tuple[errors.BadInput, ...]
+
+    def is_from(
+        self,
+        inventory: model.Inventory,
+        terms: slice_builder.PublishTerms,
+        taints: slice_builder.Taints,
+    ) -> bool:
+        """Return whether it would be built the same."""
+        return self.inventory is inventory and (self.terms, self.taints) == (terms, taints)
+
+
 class PoolBuilder:
     """Used by one thread. An absent GPU driver is an empty pool, and retried."""
 
@@ -104,6 +124,7 @@ class PoolBuilder:
         self._inventory: model.Inventory | None = None
         self._problem: Problem | None = None
         self._last_pool: slice_builder.Pool | None = None
+        self._cached: _BuiltPool | None = None
 
     def due_in_s(self) -> float:
         """Return the seconds until the GPUs should be read again."""
@@ -144,7 +165,7 @@ class PoolBuilder:
         """Build the pool from the last read; devices in use stay as published, or as `stored`."""
         if self._inventory is None:
             return PoolUpdate(None, self._problems())
-        desired, refused = slice_builder.build_pool(
+        desired, refused = self._build_pool(
             self._inventory, self._terms(options), self._taints(self._inventory)
         )
         if options.closed:
@@ -160,6 +181,19 @@ class PoolBuilder:
         return PoolUpdate(
             handover.with_allocator(pool, options.allocator_state), (*self._problems(), *problems)
         )
+
+    def _build_pool(
+        self,
+        inventory: model.Inventory,
+        terms: slice_builder.PublishTerms,
+        taints: slice_builder.Taints,
+    ) -> tuple[slice_builder.Pool, tuple[errors.BadInput, ...]]:
+        """Return the pool and what is refused of it; built anew only for other GPUs or terms."""
+        cached = self._cached
+        if cached is None or not cached.is_from(inventory, terms, taints):
+            pool, refused = slice_builder.build_pool(inventory, terms, taints)
+            cached = self._cached = _BuiltPool(inventory, terms, taints, pool, refused)
+        return cached.pool, cached.refused
 
     def _taints(self, inventory: model.Inventory) -> slice_builder.Taints:
         sources = (

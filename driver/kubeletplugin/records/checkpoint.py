@@ -38,6 +38,7 @@ READABLE = VERSION + 1
 """The newest schema that is read: a later one may change the meaning of a field."""
 _MODE = 0o600
 _SUFFIX = ".json"
+_DAMAGED = f"{_SUFFIX}.damaged-"
 _HEAD, _MIDDLE, _TAIL = b'{"record":', b',"sha256":"', b'"}\n'
 _UID = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?")
 
@@ -96,6 +97,14 @@ class Record:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A record with its GPUs, which are worked out once."""
+
+    record: Record
+    gpus: tuple[ids.GpuUuid, ...]
+
+
 _FORMAT: pydantic.TypeAdapter[Record] = pydantic.TypeAdapter(Record)
 
 
@@ -136,17 +145,24 @@ class Checkpoint:
         self._boot_id = boot_id
         self._watch = watch
         self._moving = threading.Lock()
-        self._cache = file_cache.FileCache(str(directory), self._parse)
+        self._cache = file_cache.FileCache(str(directory), _is_record_name, self._parse)
 
     def read(self, uid: ids.ClaimUid) -> Record | None:
         """Return the claim's record; None if there is none, or none that can be read."""
-        return self._cache.read(f"{require_uid(uid)}{_SUFFIX}")
+        entry = self._cache.read(f"{require_uid(uid)}{_SUFFIX}")
+        return None if entry is None else entry.record
 
     def list_records(self) -> tuple[Record, ...]:
         """Return every record that can be read, by UID."""
-        return tuple(self._cache.read_all(_is_record_name).values())
+        return tuple(entry.record for entry in self._cache.read_all())
 
-    def _parse(self, name: str, data: bytes) -> Record | None:
+    def gpu_records(self, *gpus: ids.GpuUuid) -> tuple[Record, ...]:
+        """Return the records that use any of these GPUs, by UID."""
+        chosen = frozenset(gpus)
+        entries = self._cache.read_all()
+        return tuple(entry.record for entry in entries if not chosen.isdisjoint(entry.gpus))
+
+    def _parse(self, name: str, data: bytes) -> _Entry | None:
         """Return the record in a file's bytes; None for a damaged file, which is moved aside."""
         path = self._directory / name
         try:
@@ -156,7 +172,7 @@ class Checkpoint:
         except ValueError as e:
             self._move_aside(path, data, str(e))
             return None
-        return record
+        return _Entry(record, record.gpus)
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
         """Return the claims with a file, a temporary one included."""
@@ -173,9 +189,7 @@ class Checkpoint:
 
     def damaged_uids(self) -> tuple[ids.ClaimUid, ...]:
         """Return the claims whose damaged record was moved aside and not cleared since."""
-        marks = (
-            name.partition(f"{_SUFFIX}.damaged-") for name in atomic.list_names(self._directory)
-        )
+        marks = (name.partition(_DAMAGED) for name in self._cache.list_names() if _DAMAGED in name)
         return tuple(sorted({ids.ClaimUid(stem) for stem, mark, _ in marks if mark}))
 
     def is_current_boot(self, record: Record) -> bool:
@@ -184,9 +198,16 @@ class Checkpoint:
 
     def write_started(self, claim: ports.ClaimRef, plan: planner.Plan) -> Record:
         """Record the intent before anything is done."""
+        return self._write_new(claim, plan, State.STARTED)
+
+    def write_stepless(self, claim: ports.ClaimRef, plan: planner.Plan) -> Record:
+        """Record the intent of a plan without steps, which is its completion too."""
+        return self._write_new(claim, plan, State.COMPLETED)
+
+    def _write_new(self, claim: ports.ClaimRef, plan: planner.Plan, state: State) -> Record:
         record = Record(
             claim,
-            State.STARTED,
+            state,
             self._boot_id,
             plan.devices,
             plan.steps,
@@ -242,7 +263,9 @@ class Checkpoint:
         Of any other claim nothing is left then, and the kubelet has it prepared again (ADR 4).
         """
         synced = mig.outlives_boot(record.steps)
-        atomic.replace(self._path(record.uid), seal(raw), _MODE, self._watch, synced=synced)
+        path = self._path(record.uid)
+        atomic.replace(path, seal(raw), _MODE, self._watch, synced=synced)
+        self._cache.add(path.name, _Entry(record, record.gpus))
 
     def _move_aside(self, path: Path, data: bytes, problem: str) -> None:
         """Move the file, unless another thread did and a new record may be in its place."""
@@ -250,7 +273,7 @@ class Checkpoint:
             if atomic.read(path) != data:
                 return
             for number in itertools.count(1):
-                aside = path.with_name(f"{path.name}.damaged-{number}")
+                aside = path.with_name(f"{path.stem}{_DAMAGED}{number}")
                 if not aside.exists():
                     break
             try:

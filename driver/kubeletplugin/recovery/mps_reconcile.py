@@ -36,7 +36,7 @@ class MpsReconciler:
 
     def __init__(
         self,
-        records: share_steps.Records,
+        records: Callable[[], tuple[checkpoint.Record, ...]],
         steps: share_steps.ShareSteps,
         daemons: ports.Daemons,
         locks: locks.Locks,

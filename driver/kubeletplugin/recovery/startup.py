@@ -9,7 +9,7 @@ from driver import clock, errors
 from driver.kube import backoff
 
 _log = structlog.get_logger(__name__)
-_POLL_S = 0.2
+_POLL_S = 1.0
 RECOVERING = backoff.Pace(base_s=2.0, max_s=20.0)
 
 

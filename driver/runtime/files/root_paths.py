@@ -6,6 +6,7 @@ this process's own file system.
 
 import os
 from collections import deque
+from collections.abc import Iterable
 from pathlib import Path
 
 from driver import errors
@@ -59,6 +60,16 @@ class Root:
         """
         return self.path.joinpath(*self._follow(relative, start))
 
+    def find_links(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the links that are followed on the way to paths, each with its target.
+
+        Raises NodeFault.
+        """
+        links: dict[str, str] = {}
+        for name in names:
+            self._follow(name, links=links)
+        return links
+
     def library_folders(self) -> tuple[Parts, ...]:
         """Return the existing library folders, resolved and each once."""
         resolved = dict.fromkeys(self._follow(folder) for folder in LIBRARY_FOLDERS)
@@ -72,11 +83,16 @@ class Root:
                 return folder
         return None
 
-    def _follow(self, relative: str, start: Parts = ()) -> Parts:
-        """Return the parts of the real path, under the root; `start` is real already."""
+    def _follow(
+        self, relative: str, start: Parts = (), links: dict[str, str] | None = None
+    ) -> Parts:
+        """Return the parts of the real path, under the root; `start` is real already.
+
+        Links are added to `links`.
+        """
         remaining = deque(relative.split("/"))
         current = list(start)
-        links = 0
+        followed = 0
         while remaining:
             part = remaining.popleft()
             if part in {"", "."}:
@@ -84,19 +100,23 @@ class Root:
             if part == "..":
                 current = current[:-1]
                 continue
-            target = _read_link("/".join((self._prefix, *current, part)))
+            path = "/".join((self._prefix, *current, part))
+            target = read_link(path)
             if target is None:
                 current.append(part)
                 continue
-            links += 1
-            if links > _MAX_LINKS:
+            followed += 1
+            if links is not None:
+                links[path] = target
+            if followed > _MAX_LINKS:
                 raise errors.NodeFault("resolve", str(self.path / relative), "too many links")
             current = [] if target.startswith("/") else current
             remaining.extendleft(reversed(target.split("/")))
         return tuple(current)
 
 
-def _read_link(path: str) -> str | None:
+def read_link(path: str) -> str | None:
+    """Return a link's target; None if it is no link."""
     try:
         return os.readlink(path)  # noqa: PTH115 - called for every part of every path: pathlib is slow
     except OSError:

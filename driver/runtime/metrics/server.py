@@ -16,7 +16,7 @@ Check = Callable[[], str | None]
 
 _PLAIN = "text/plain; charset=utf-8"
 _IDLE_S = 30.0
-_POLL_S = 0.2
+_POLL_S = 1.0
 
 
 class Telemetry:
@@ -56,7 +56,7 @@ class Telemetry:
         return int(self._server.server_address[1])
 
     def run(self, stop: threading.Event) -> None:
-        """Serve until `stop` is set; checked every 0.2 s."""
+        """Serve until `stop` is set; checked every second."""
         try:
             while not stop.is_set():
                 self._server.handle_request()

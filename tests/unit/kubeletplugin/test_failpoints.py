@@ -168,4 +168,4 @@ def test_prepare_after_a_death_at_any_point_ends_as_if_undisturbed(tmp_path: Pat
         assert isinstance(answer, ports.Prepared)
         process.preparer.unprepare(ref)
         count += 1
-    assert count == 8
+    assert count == 6

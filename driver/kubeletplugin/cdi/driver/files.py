@@ -8,6 +8,7 @@ container: each library is mounted in every folder a loader searches, under each
 
 import datetime as dt
 import itertools
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,16 +29,37 @@ _SETTLED = dt.timedelta(seconds=2)
 """A folder changed more recently than this may change again with the same timestamp."""
 
 _Stamp = tuple[int, int, int] | None
-"""A folder's device, inode, time of its last change in ns; None if it is missing."""
+"""A real folder's device, inode, time of its last change in ns; None if it is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """Inputs of the cached edits."""
+    """Inputs of the cached edits, besides the files below the driver's root."""
 
-    libraries: tuple[Path | None, ...]
     nodes: tuple[device_node.DeviceNode, ...]
     hook: container_toolkit.Hook | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    """Edits, and what they were collected from: the same links and folders have the same files.
+
+    A missing folder has the first missing folder on the way to it instead.
+    """
+
+    root: Path
+    links: dict[str, str]
+    stamps: dict[str, _Stamp]
+    inputs: _Inputs
+    common: template.Common
+
+    def has_files_of(self, root: Path) -> bool:
+        """Return whether it is of this driver root, whose files are the same."""
+        return (
+            self.root == root
+            and all(root_paths.read_link(path) == self.links[path] for path in self.links)
+            and all(_stamp(path) == self.stamps[path] for path in self.stamps)
+        )
 
 
 class DriverFiles:
@@ -57,7 +79,7 @@ class DriverFiles:
         self._time = time or clock.SystemClock()
         self._toolkit = container_toolkit.Toolkit(host_root, self._time, hook, run_version)
         self._refused: tuple[container_toolkit.Hook, ...] = ()
-        self._cached: tuple[_Inputs, dict[Path, _Stamp], template.Common] | None = None
+        self._cached: _Cached | None = None
 
     def read(self) -> template.Common:
         """Return all edits; the same object while nothing changes.
@@ -65,15 +87,15 @@ class DriverFiles:
         Collected anew if the driver's version, a control node, the hook's program, or a searched
         folder has changed. Thread safe. Raises DriverNotReady, NodeFault.
         """
-        inputs = _Inputs(
-            self.root.libraries(driver_root.CUDA_LIBRARY, driver_root.NVML_LIBRARY),
-            tuple(control_nodes.read_nodes(self.root, self._host.path)),
-            self._usable_hook(),
-        )
         cached = self._cached
-        if cached is not None and cached[0] == inputs and _stamps(cached[1]) == cached[1]:
-            return cached[2]
-        return self._collect(inputs)
+        if cached is not None and not cached.has_files_of(self.root.path):
+            cached = None
+        if cached is None:
+            self.root.search.locate()
+        inputs = _Inputs(
+            tuple(control_nodes.read_nodes(self.root, self._host.path)), self._usable_hook()
+        )
+        return cached.common if cached and cached.inputs == inputs else self._collect(inputs)
 
     def _collect(self, inputs: _Inputs) -> template.Common:
         since = self._time.now()
@@ -88,8 +110,10 @@ class DriverFiles:
                 hooks=_hook_commands(inputs.hook, libraries),
                 environment=(f"NVIDIA_CTK_LIBCUDA_DIR={libraries.cuda}",),
             )
-        stamps = _stamps((*libraries.folders, *places.search_folders()))
-        self._cached = (inputs, stamps, common) if _are_older(stamps, since - _SETTLED) else None
+        links, folders = self.root.trace(driver_root.CUDA_LIBRARY, driver_root.NVML_LIBRARY)
+        stamps = _stamps((*folders, *libraries.folders, *places.search_folders()))
+        cached = _Cached(self.root.path, links, stamps, inputs, common)
+        self._cached = cached if _are_older(stamps, since - _SETTLED) else None
         return common
 
     def _usable_hook(self) -> container_toolkit.Hook | None:
@@ -151,18 +175,24 @@ def _loader_folders(libraries: cdi_driver_libraries.Libraries) -> Iterator[str]:
     yield from dict.fromkeys(library.folder for library in libraries.all if not library.is_x_module)
 
 
-def _are_older(stamps: dict[Path, _Stamp], moment: dt.datetime) -> bool:
+def _are_older(stamps: dict[str, _Stamp], moment: dt.datetime) -> bool:
     newest = max((stamp[2] for stamp in stamps.values() if stamp), default=0)
     return newest / 1e9 < moment.timestamp()
 
 
-def _stamps(folders: Iterable[Path]) -> dict[Path, _Stamp]:
-    return {folder: _stamp(folder) for folder in folders}
+def _stamps(folders: Iterable[Path]) -> dict[str, _Stamp]:
+    return {path: _stamp(path) for path in map(_present, folders)}
 
 
-def _stamp(folder: Path) -> _Stamp:
+def _present(folder: Path) -> str:
+    """Return a folder's path, or the first missing one on the way to it."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    return str(missing[-1] if missing else folder)
+
+
+def _stamp(folder: str) -> _Stamp:
     try:
-        status = folder.stat()
+        status = os.lstat(folder)
     except OSError:
         return None
     return status.st_dev, status.st_ino, max(status.st_mtime_ns, status.st_ctime_ns)

@@ -8,6 +8,7 @@ from driver.kubeletplugin.records import checkpoint
 from simulator import machine, profile
 from tests.fakes import gpunode, nvml
 from tests.support.builders import allocated_claims
+from tests.support.node import shares
 
 
 def prepare(node: gpunode.GpuNode) -> ports.ClaimRef:
@@ -207,11 +208,22 @@ def test_a_damaged_record_keeps_its_spec_until_unprepare(node: gpunode.GpuNode) 
 
 
 def test_a_half_done_claim_is_rolled_back(node: gpunode.GpuNode) -> None:
+    ref = node.allocate(shares.a_share(1, "ts"))
+    with pytest.raises(gpunode.Killed):
+        node.process(gpunode.DiesAt(3)).preparer.prepare(ref, gpunode.never)
+    assert node.process().recover().rolled_back == [ref.uid]
+    assert checkpoint.Checkpoint(node.records, node.boot).list_records() == ()
+
+
+def test_a_half_done_claim_without_steps_is_completed(node: gpunode.GpuNode) -> None:
     ref = node.allocate(allocated_claims.an_allocated_claim())
     with pytest.raises(gpunode.Killed):
         node.process(gpunode.DiesAt(3)).preparer.prepare(ref, gpunode.never)
-    assert node.process().recover().rolled_back == [allocated_claims.UID]
-    assert node.files() == {}
+    assert node.process().recover().restored == [allocated_claims.UID]
+    restored = node.files()
+    assert node.process().preparer.unprepare(ref) is None
+    prepare(node)
+    assert node.files() == restored
 
 
 def test_nothing_is_served_beside_a_record_of_a_version_too_new(node: gpunode.GpuNode) -> None:
