@@ -1,6 +1,6 @@
 """Cache of each node's free capacity and signature, updated when the node changes. Pure."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 
 from driver.resources import quantities
 from driver.resources.core import nodes
@@ -17,19 +17,22 @@ class NodeCapacityCache:
     def __init__(self) -> None:
         self._revision = -1
         self._capacities: dict[str, base.NodeCapacity] = {}
-        self._signatures: dict[str, Hashable | None] = {}
+        self._remaining: dict[str, tuple[int, int]] = {}
+        self._signatures: dict[str, node_signature.DeviceSignature | None] = {}
 
     def refresh(self, view: snapshot.Snapshot) -> bool:
         """Drop the nodes that changed since the last call; return whether any may have changed."""
         changes = view.changed_since(self._revision)
         if changes is None:
             self._capacities.clear()
+            self._remaining.clear()
             self._signatures.clear()
             self._revision = view.revision
             return True
         self._revision, changed = changes
         for name in changed:
             self._capacities.pop(name, None)
+            self._remaining.pop(name, None)
             self._signatures.pop(name, None)
         return False
 
@@ -40,7 +43,17 @@ class NodeCapacityCache:
             capacity = self._capacities[node.name] = compute_capacity(view, node)
         return capacity
 
-    def signature(self, view: snapshot.Snapshot, node: nodes.Node) -> Hashable | None:
+    def cpu_and_gpus(self, view: snapshot.Snapshot, node: nodes.Node) -> tuple[int, int]:
+        """Return the free milli CPUs of a node, and the thousandths left of all of its GPUs."""
+        amounts = self._remaining.get(node.name)
+        if amounts is None:
+            capacity = self.get(view, node)
+            amounts = self._remaining[node.name] = capacity.cpu, capacity.remaining
+        return amounts
+
+    def signature(
+        self, view: snapshot.Snapshot, node: nodes.Node
+    ) -> node_signature.DeviceSignature | None:
         """Return a value that nodes with equivalent devices share; None: equivalent to no other."""
         if node.name not in self._signatures:
             self._signatures[node.name] = node_signature.node_signature(

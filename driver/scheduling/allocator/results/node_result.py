@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from driver import reasons
 from driver.resources.core import nodes
@@ -14,6 +14,7 @@ from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import node_capacity, shortfall
 from driver.scheduling.allocator.constraints import match_attribute
+from driver.scheduling.allocator.equivalence import equivalent_devices, node_signature
 from driver.scheduling.allocator.node_filter import filters
 from driver.scheduling.allocator.policies import base, ranking
 from driver.scheduling.snapshot import snapshot
@@ -48,6 +49,8 @@ _MIN_DEVICES, _MAX_DEVICES = 2_000, 100_000
 """Bounds of devices in all cached options: 25 to 50 MB at the maximum."""
 _DEVICE_FACTOR = 8
 """Maximum mean number of options per device of the cluster: more are rarely used."""
+_Idle = list[list[candidates.RequestCandidates]]
+"""Candidates of each request, by subrequest, on a node without devices in use."""
 
 
 class DeviceOptionsCache:
@@ -58,9 +61,9 @@ class DeviceOptionsCache:
 
     def __init__(self, most: int = _MAX_DEVICES) -> None:
         self._max_devices = most
-        self._options: OrderedDict[Hashable, DeviceOptions | allocator_types.NodeRejection] = (
-            OrderedDict()
-        )
+        self._entries: OrderedDict[
+            Hashable, DeviceOptions | allocator_types.NodeRejection | _Idle
+        ] = OrderedDict()
         self._devices = 0
 
     @classmethod
@@ -70,21 +73,68 @@ class DeviceOptionsCache:
         return cls(min(max(most, _MIN_DEVICES), _MAX_DEVICES))
 
     def get(
-        self, key: Hashable, query: "NodeQuery", node: nodes.Node
+        self,
+        shape: Hashable,
+        devices: node_signature.DeviceSignature,
+        query: "NodeQuery",
+        node: nodes.Node,
     ) -> "DeviceOptions | allocator_types.NodeRejection":
         """Return the cached options, or compute them."""
-        options = self._options.get(key)
+        key = shape, devices
+        options = self._entries.get(key)
         if options is None:
-            options = self._options[key] = device_options(query, node)
-            self._devices += _weight(options)
-        self._options.move_to_end(key)
-        while self._devices > self._max_devices and len(self._options) > 1:
-            self._devices -= _weight(self._options.popitem(last=False)[1])
-        return options
+            options = self._compute(shape, devices, query, node)
+            self._add(key, options)
+        self._entries.move_to_end(key)
+        return cast("DeviceOptions | allocator_types.NodeRejection", options)
+
+    def _compute(
+        self,
+        shape: Hashable,
+        signature: node_signature.DeviceSignature,
+        query: "NodeQuery",
+        node: nodes.Node,
+    ) -> "DeviceOptions | allocator_types.NodeRejection":
+        """Return the options of a node, checking none but its devices in use if it can."""
+        shares = query.view.reachable_pools(node.name)
+        devices = equivalent_devices.devices_in_use(query.view, shares)
+        key = shape, tuple(pool for pool, _ in signature)
+        idle = cast("_Idle | None", self._entries.get(key))
+        if idle is None:
+            idle = _find_candidates(query, devices.idle(), shares)
+            self._add(key, idle)
+        self._entries.move_to_end(key)
+        request_options = [
+            [
+                equivalent_devices.find_candidates(
+                    options, devices, query.filters.device_filter(spec.claim_index)
+                )
+                for options in alternatives
+            ]
+            for spec, alternatives in zip(query.requests, idle, strict=True)
+        ]
+        return _build_options(query, node, devices, request_options)
+
+    def _add(
+        self, key: Hashable, entry: "DeviceOptions | allocator_types.NodeRejection | _Idle"
+    ) -> None:
+        self._entries[key] = entry
+        self._devices += _weight(entry)
+        while self._devices > self._max_devices and len(self._entries) > 1:
+            self._devices -= _weight(self._entries.popitem(last=False)[1])
 
 
-def _weight(options: "DeviceOptions | allocator_types.NodeRejection") -> int:
-    return 1 if isinstance(options, allocator_types.NodeRejection) else len(options.problem.devices)
+def _weight(entry: "DeviceOptions | allocator_types.NodeRejection | _Idle") -> int:
+    """Return the number of devices that an entry holds."""
+    if isinstance(entry, DeviceOptions):
+        return len(entry.problem.devices)
+    if isinstance(entry, allocator_types.NodeRejection):
+        return 1
+    return sum(
+        len(options.rejected) + len(options.indexes)
+        for alternatives in entry
+        for options in alternatives
+    )
 
 
 class SignatureResults:
@@ -102,17 +152,34 @@ class SignatureResults:
         return len(self._results)
 
     def get(self, query: "NodeQuery", node: nodes.Node) -> Fit | allocator_types.NodeRejection:
-        """Return the result of a node."""
-        signature = query_signature(query, node)
-        if signature is None:
+        """Return the result of a node.
+
+        Devices alone decide whether a node is rejected, unless its search was given up.
+        """
+        devices = query.capacities.signature(query.view, node)
+        if devices is None:
             return evaluate_devices(query, node)
+        result = self._results.get(devices)
+        if result is not None:
+            return result
+        signature = NodeSignature(devices, *_cpu_steps(query, node))
         result = self._results.get(signature)
         if result is None:
             if len(self._results) >= _MAX_RESULTS:
                 self._results.clear()
-            options = self._options.get((self._shape, signature.devices), query, node)
-            result = self._results[signature] = _best_result(query, node, options)
+            options = self._options.get(self._shape, devices, query, node)
+            result = _best_result(query, node, options)
+            self._results[devices if _is_final(result) else signature] = result
         return result
+
+
+def _is_final(result: "Fit | allocator_types.NodeRejection") -> bool:
+    """Return whether no policy changes a result: there is no solution, or an error."""
+    return (
+        not isinstance(result, Fit)
+        and not result.budget_exceeded
+        and result.node_reason in {None, reasons.Reason.ALLOCATOR_ERROR}
+    )
 
 
 class NodeSignature(NamedTuple):
@@ -171,10 +238,14 @@ def query_signature(query: NodeQuery, node: nodes.Node) -> NodeSignature | None:
     devices = query.capacities.signature(query.view, node)
     if devices is None:
         return None
-    capacity = query.capacities.get(query.view, node)
-    after = capacity.cpu - query.workload.pod.requests.get("cpu", 0)
-    grain = query.allocator_settings.policy_chain.cpu_step
-    return NodeSignature(devices, grain(capacity, capacity.cpu), grain(capacity, after))
+    return NodeSignature(devices, *_cpu_steps(query, node))
+
+
+def _cpu_steps(query: NodeQuery, node: nodes.Node) -> tuple[Hashable, Hashable]:
+    """Return the CPU steps of a node before and after the workload."""
+    cpu, remaining = query.capacities.cpu_and_gpus(query.view, node)
+    step = query.allocator_settings.policy_chain.cpu_step
+    return step(cpu, remaining), step(cpu - query.workload.pod.requests.get("cpu", 0), remaining)
 
 
 def evaluate_devices(query: NodeQuery, node: nodes.Node) -> Fit | allocator_types.NodeRejection:
@@ -186,17 +257,38 @@ def device_options(
     query: NodeQuery, node: nodes.Node
 ) -> DeviceOptions | allocator_types.NodeRejection:
     """Return the device options of a node; a rejection if its devices cannot be evaluated."""
-    view, specs, workload_filters = query.view, query.requests, query.filters
-    shares, devices = view.reachable_pools(node.name), candidates.node_devices(view, node)
-    request_options = [
+    shares, devices = (
+        query.view.reachable_pools(node.name),
+        candidates.node_devices(query.view, node),
+    )
+    return _build_options(query, node, devices, _find_candidates(query, devices, shares))
+
+
+def _find_candidates(
+    query: NodeQuery,
+    devices: Sequence[candidates.NodeDevice],
+    shares: Sequence[pools.NodePool],
+) -> _Idle:
+    """Return the candidates of each request, by subrequest."""
+    return [
         [
             candidates.find_candidates(
-                subrequest, devices, shares, workload_filters.device_filter(spec.claim_index)
+                subrequest, devices, shares, query.filters.device_filter(spec.claim_index)
             )
             for subrequest in spec.subrequests
         ]
-        for spec in specs
+        for spec in query.requests
     ]
+
+
+def _build_options(
+    query: NodeQuery,
+    node: nodes.Node,
+    devices: Sequence[candidates.NodeDevice],
+    request_options: Sequence[Sequence[candidates.RequestCandidates]],
+) -> DeviceOptions | allocator_types.NodeRejection:
+    """Return the device options of a node with some candidates."""
+    view, specs = query.view, query.requests
     error = next(
         (share.error for alternatives in request_options for share in alternatives if share.error),
         "",
@@ -204,7 +296,8 @@ def device_options(
     if error:
         return allocator_types.NodeRejection(reasons.Reason.ALLOCATOR_ERROR, error)
     match = match_attribute.match_constraints(query.workload.unallocated_claims, devices)
-    extra = workload_filters.constraints(specs, devices)
+    extra = query.filters.constraints(specs, devices)
+    shares = view.reachable_pools(node.name)
     remaining = _FrozenCounters(
         {id(share.pool): view.remaining_counters(share.pool) for share in shares},
         {
@@ -259,7 +352,8 @@ def _best_result(
     chosen = (
         _assignment(problem.devices, problem.claim_indexes, choice) for choice in solution.choices
     )
-    objection = query.filters.rejection([*chosen], problem.devices)
+    chosen_devices = [problem.devices[choice.index] for choice in solution.choices]
+    objection = query.filters.rejection([*chosen], chosen_devices)
     if objection:
         return allocator_types.NodeRejection(reasons.Reason.CONFIG_INVALID, objection)
     candidate = scene.candidate(_usages(options, solution.choices))

@@ -76,11 +76,16 @@ def test_device_options_are_cached_across_policies() -> None:
 def test_chances_that_were_not_used_for_long_are_found_again() -> None:
     view, chances = fleet(), node_result.DeviceOptionsCache(most=4)
     asking = question(view)
-    first = chances.get("a", asking, view.nodes[NAMES[0]])
-    assert chances.get("a", asking, view.nodes[NAMES[0]]) is first
-    chances.get("b", asking, view.nodes[NAMES[2]])
-    again = chances.get("a", asking, view.nodes[NAMES[0]])
-    assert again is not first
+
+    def options(shape: str, name: ids.NodeName) -> object:
+        signature = asking.capacities.signature(view, view.nodes[name])
+        assert signature is not None
+        return chances.get(shape, signature, asking, view.nodes[name])
+
+    first = options("a", NAMES[0])
+    assert options("a", NAMES[0]) is first
+    options("b", NAMES[2])
+    assert options("a", NAMES[0]) is not first
 
 
 def test_a_node_whose_devices_changed_since_answers_as_it_is_now() -> None:
