@@ -45,6 +45,7 @@ class WorkloadMixEstimator:
         self._shapes: Counter[workload_mix.WorkloadShape] = Counter()
         self._gpus: Counter[str] = Counter()
         self._cpu = 0
+        self._scarcity: Mapping[str, float] | None = None
         self._mixes: OrderedDict[Hashable, workload_mix.WorkloadMix] = OrderedDict()
 
     def estimate(self, view: snapshot.Snapshot) -> workload_mix.WorkloadMix:
@@ -52,7 +53,9 @@ class WorkloadMixEstimator:
         self._refresh(view)
         observed = self._observed_shares() if sum(self._shapes.values()) >= _MIN_CLAIMS else {}
         ratio = self._prior.cpu_per_gpu or self._cpu_per_gpu()
-        scarcity = workload_mix.product_scarcity(self._prior.shapes, self._gpus)
+        if self._scarcity is None:
+            self._scarcity = workload_mix.product_scarcity(self._prior.shapes, self._gpus)
+        scarcity = self._scarcity
         key = tuple(observed.items()), ratio, tuple(scarcity.items())
         mix = self._mixes.get(key)
         if mix is None:
@@ -69,6 +72,7 @@ class WorkloadMixEstimator:
             self._shapes.clear()
             self._gpus.clear()
             self._cpu = 0
+            self._scarcity = None
             self._revision = view.revision
             changed = [*view.nodes]
         else:
@@ -82,6 +86,8 @@ class WorkloadMixEstimator:
             if current != previous:
                 self._count(previous, -1)
                 self._count(current, 1)
+                if previous is None or current is None or previous.gpus != current.gpus:
+                    self._scarcity = None
 
     def _count(self, seen: _NodeWorkload | None, sign: int) -> None:
         if seen is None:
