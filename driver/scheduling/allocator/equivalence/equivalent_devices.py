@@ -4,31 +4,40 @@ Of equivalent nodes an idle device is a candidate on all or on none, for the sam
 node only the devices in use are checked again.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import overload
 
 from driver.resources.dra import claims, pools
 from driver.scheduling.allocator import candidates
+from driver.scheduling.allocator.equivalence import node_signature
 from driver.scheduling.snapshot import snapshot
 
-_Holders = Mapping[int, Sequence[snapshot.Holder]]
+_MAX_USES = 2048
+"""Cached outcomes of devices in use, per subrequest."""
 
 
 class EquivalentDevices(Sequence[candidates.NodeDevice]):
     """Devices of a node that reaches all of its pools, in order; each is created when it is read.
 
-    `holders` are by index, of the devices in use.
+    `holders` and `uses` are by index, of the devices in use: who has them, and all that matters of
+    it to others.
     """
 
-    def __init__(self, shares: Sequence[pools.NodePool], holders: _Holders) -> None:
+    def __init__(
+        self,
+        shares: Sequence[pools.NodePool],
+        holders: Mapping[int, Sequence[snapshot.Holder]],
+        uses: Mapping[int, Hashable],
+    ) -> None:
         self._shares = shares
-        self.holders = holders
+        self._holders = holders
+        self.uses = uses
         self._created: dict[int, candidates.NodeDevice] = {}
         self._size = sum(share.pool.size for share in shares)
 
     def idle(self) -> "EquivalentDevices":
         """Return the devices with none of them in use."""
-        return EquivalentDevices(self._shares, {})
+        return EquivalentDevices(self._shares, {}, {})
 
     def __len__(self) -> int:
         return self._size
@@ -65,26 +74,32 @@ class EquivalentDevices(Sequence[candidates.NodeDevice]):
                         resource_slice,
                         pool,
                         share.problem,
-                        self.holders.get(index, ()),
+                        self._holders.get(index, ()),
                     )
                 position -= len(devices)
         raise IndexError(index)
 
 
-def devices_in_use(view: snapshot.Snapshot, shares: Sequence[pools.NodePool]) -> EquivalentDevices:
-    """Return the devices of a node that reaches all of some pools, with their current holders."""
+def devices_in_use(
+    view: snapshot.Snapshot,
+    shares: Sequence[pools.NodePool],
+    signature: node_signature.DeviceSignature,
+) -> EquivalentDevices:
+    """Return the devices of a node with their current holders; `signature` is the node's."""
     holders: dict[int, Sequence[snapshot.Holder]] = {}
+    uses: dict[int, Hashable] = {}
     start = 0
-    for share in shares:
+    for share, (_, used) in zip(shares, signature, strict=True):
         pool = share.pool
-        used = view.used_devices(pool)
         indexes = pool.cached_for_equivalents(_device_indexes) if used else {}
-        for name in used:
+        for use in used:
+            name = node_signature.used_device(use)
             if name in indexes:
-                identity = claims.DeviceId(pool.driver, pool.name, name)
-                holders[start + indexes[name]] = view.holders(identity)
+                index = start + indexes[name]
+                holders[index] = view.holders(claims.DeviceId(pool.driver, pool.name, name))
+                uses[index] = use
         start += pool.size
-    return EquivalentDevices(shares, holders)
+    return EquivalentDevices(shares, holders, uses)
 
 
 def _device_indexes(pool: pools.Pool) -> Mapping[str, int]:
@@ -92,28 +107,60 @@ def _device_indexes(pool: pools.Pool) -> Mapping[str, int]:
     return {device.name: index for index, device in enumerate(devices)}
 
 
-def find_candidates(
-    idle: candidates.RequestCandidates,
-    devices: EquivalentDevices,
-    device_filter: candidates.DeviceFilter,
-) -> candidates.RequestCandidates:
-    """Return the candidates of a node, given those of an equivalent one whose devices are idle."""
-    used = sorted(devices.holders)
-    options = candidates.RequestCandidates(
-        idle.subrequest,
-        idle.by_need,
-        [index for index in idle.indexes if index not in devices.holders],
-        dict(idle.selector_errors),
-        dict(idle.consumption),
-        dict(idle.rejected),
-        set(idle.unavailable),
-    )
-    for index in used:
-        options.selector_errors.pop(index, None)
-        options.consumption.pop(index, None)
-        options.rejected.pop(index, None)
-        options.unavailable.discard(index)
-        candidates.add_device(options, index, devices[index], device_filter)
-    options.indexes.sort()
-    options.error = idle.error
-    return options
+class EquivalentCandidates:
+    """Candidates of a subrequest on equivalent nodes: those of a node whose devices are idle.
+
+    Beside it the outcome of each device that was met in use, by how it is used.
+    """
+
+    def __init__(self, idle: candidates.RequestCandidates) -> None:
+        self._idle = idle
+        self._in_use: dict[tuple[int, Hashable], candidates.RequestCandidates] = {}
+
+    @property
+    def size(self) -> int:
+        """Number of devices."""
+        return len(self._idle.rejected) + len(self._idle.indexes)
+
+    def find(
+        self, devices: EquivalentDevices, device_filter: candidates.DeviceFilter
+    ) -> candidates.RequestCandidates:
+        """Return the candidates of a node."""
+        idle = self._idle
+        options = candidates.RequestCandidates(
+            idle.subrequest,
+            idle.by_need,
+            [index for index in idle.indexes if index not in devices.uses],
+            dict(idle.selector_errors),
+            dict(idle.consumption),
+            dict(idle.rejected),
+            set(idle.unavailable),
+            idle.error,
+        )
+        for index in devices.uses:
+            options.selector_errors.pop(index, None)
+            options.consumption.pop(index, None)
+            options.rejected.pop(index, None)
+            options.unavailable.discard(index)
+            outcome = self._device_in_use(devices, index, device_filter)
+            options.indexes += outcome.indexes
+            options.selector_errors |= outcome.selector_errors
+            options.consumption |= outcome.consumption
+            options.rejected |= outcome.rejected
+            options.unavailable |= outcome.unavailable
+        options.indexes.sort()
+        return options
+
+    def _device_in_use(
+        self, devices: EquivalentDevices, index: int, device_filter: candidates.DeviceFilter
+    ) -> candidates.RequestCandidates:
+        """Return the candidates with a device in use alone."""
+        key = index, devices.uses[index]
+        outcome = self._in_use.get(key)
+        if outcome is None:
+            if len(self._in_use) >= _MAX_USES:
+                self._in_use.clear()
+            outcome = candidates.RequestCandidates(self._idle.subrequest, self._idle.by_need)
+            candidates.add_device(outcome, index, devices[index], device_filter)
+            self._in_use[key] = outcome
+        return outcome

@@ -63,6 +63,11 @@ def _device_use(view: snapshot.Snapshot, device: claims.DeviceId) -> Hashable | 
     return device.device, frozenset(amounts.items()), frozenset(namespaces)
 
 
+def used_device(use: Hashable) -> str:
+    """Return the name of a device from how it is used, an element of a DeviceSignature."""
+    return str(use[0] if isinstance(use, tuple) else use)
+
+
 def depends_on_uuids(
     view: snapshot.Snapshot,
     workload_claims: Iterable[claims.Claim],

@@ -1,10 +1,9 @@
 """Result of one node: devices for a workload, or why they do not fit. Pure."""
 
-from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from driver import reasons
 from driver.resources.core import nodes
@@ -14,7 +13,6 @@ from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import node_capacity, shortfall
 from driver.scheduling.allocator.constraints import match_attribute
-from driver.scheduling.allocator.equivalence import equivalent_devices, node_signature
 from driver.scheduling.allocator.node_filter import filters
 from driver.scheduling.allocator.policies import base, ranking
 from driver.scheduling.snapshot import snapshot
@@ -44,142 +42,10 @@ NodeResult = Fit | allocator_types.NodeRejection | None
 """None for a node that reaches no device of ours at all."""
 
 
-_MAX_RESULTS = 4096
-_MIN_DEVICES, _MAX_DEVICES = 2_000, 100_000
-"""Bounds of devices in all cached options: 25 to 50 MB at the maximum."""
-_DEVICE_FACTOR = 8
-"""Maximum mean number of options per device of the cluster: more are rarely used."""
-_Idle = list[list[candidates.RequestCandidates]]
-"""Candidates of each request, by subrequest, on a node without devices in use."""
-
-
-class DeviceOptionsCache:
-    """Cache of device options by request and device signature, for all policies.
-
-    The entries used last are retained.
-    """
-
-    def __init__(self, most: int = _MAX_DEVICES) -> None:
-        self._max_devices = most
-        self._entries: OrderedDict[
-            Hashable, DeviceOptions | allocator_types.NodeRejection | _Idle
-        ] = OrderedDict()
-        self._devices = 0
-
-    @classmethod
-    def for_cluster(cls, view: snapshot.Snapshot) -> "DeviceOptionsCache":
-        """Return an empty cache with a capacity that suits the cluster's devices."""
-        most = _DEVICE_FACTOR * sum(pool.size for pool in view.pools.values())
-        return cls(min(max(most, _MIN_DEVICES), _MAX_DEVICES))
-
-    def get(
-        self,
-        shape: Hashable,
-        devices: node_signature.DeviceSignature,
-        query: "NodeQuery",
-        node: nodes.Node,
-    ) -> "DeviceOptions | allocator_types.NodeRejection":
-        """Return the cached options, or compute them."""
-        key = shape, devices
-        options = self._entries.get(key)
-        if options is None:
-            options = self._compute(shape, devices, query, node)
-            self._add(key, options)
-        self._entries.move_to_end(key)
-        return cast("DeviceOptions | allocator_types.NodeRejection", options)
-
-    def _compute(
-        self,
-        shape: Hashable,
-        signature: node_signature.DeviceSignature,
-        query: "NodeQuery",
-        node: nodes.Node,
-    ) -> "DeviceOptions | allocator_types.NodeRejection":
-        """Return the options of a node, checking none but its devices in use if it can."""
-        shares = query.view.reachable_pools(node.name)
-        devices = equivalent_devices.devices_in_use(query.view, shares)
-        key = shape, tuple(pool for pool, _ in signature)
-        idle = cast("_Idle | None", self._entries.get(key))
-        if idle is None:
-            idle = _find_candidates(query, devices.idle(), shares)
-            self._add(key, idle)
-        self._entries.move_to_end(key)
-        request_options = [
-            [
-                equivalent_devices.find_candidates(
-                    options, devices, query.filters.device_filter(spec.claim_index)
-                )
-                for options in alternatives
-            ]
-            for spec, alternatives in zip(query.requests, idle, strict=True)
-        ]
-        return _build_options(query, node, devices, request_options)
-
-    def _add(
-        self, key: Hashable, entry: "DeviceOptions | allocator_types.NodeRejection | _Idle"
-    ) -> None:
-        self._entries[key] = entry
-        self._devices += _weight(entry)
-        while self._devices > self._max_devices and len(self._entries) > 1:
-            self._devices -= _weight(self._entries.popitem(last=False)[1])
-
-
-def _weight(entry: "DeviceOptions | allocator_types.NodeRejection | _Idle") -> int:
-    """Return the number of devices that an entry holds."""
-    if isinstance(entry, DeviceOptions):
-        return len(entry.problem.devices)
-    if isinstance(entry, allocator_types.NodeRejection):
-        return 1
-    return sum(
-        len(options.rejected) + len(options.indexes)
-        for alternatives in entry
-        for options in alternatives
-    )
-
-
-class SignatureResults:
-    """Results for one device request, by node signature."""
-
-    def __init__(self, shape: Hashable = None, options: DeviceOptionsCache | None = None) -> None:
-        """Create the cache; the same request under other policies may share `options`."""
-        self._results: dict[Hashable, Fit | allocator_types.NodeRejection] = {}
-        self._shape = shape
-        self._options = DeviceOptionsCache() if options is None else options
-
-    @property
-    def size(self) -> int:
-        """Number of results."""
-        return len(self._results)
-
-    def get(self, query: "NodeQuery", node: nodes.Node) -> Fit | allocator_types.NodeRejection:
-        """Return the result of a node.
-
-        Devices alone decide whether a node is rejected, unless its search was given up.
-        """
-        devices = query.capacities.signature(query.view, node)
-        if devices is None:
-            return evaluate_devices(query, node)
-        result = self._results.get(devices)
-        if result is not None:
-            return result
-        signature = NodeSignature(devices, *_cpu_steps(query, node))
-        result = self._results.get(signature)
-        if result is None:
-            if len(self._results) >= _MAX_RESULTS:
-                self._results.clear()
-            options = self._options.get(self._shape, devices, query, node)
-            result = _best_result(query, node, options)
-            self._results[devices if _is_final(result) else signature] = result
-        return result
-
-
-def _is_final(result: "Fit | allocator_types.NodeRejection") -> bool:
-    """Return whether no policy changes a result: there is no solution, or an error."""
-    return (
-        not isinstance(result, Fit)
-        and not result.budget_exceeded
-        and result.node_reason in {None, reasons.Reason.ALLOCATOR_ERROR}
-    )
+RequestOptions = list[list[candidates.RequestCandidates]]
+"""Candidates of each request, by subrequest."""
+PENDING = allocator_types.NodeRejection(detail="not explained yet")
+"""A rejection whose reason is found once it is needed: the node fits for no other reason."""
 
 
 class NodeSignature(NamedTuple):
@@ -211,17 +77,21 @@ class NodeQuery:
     filters: settings.WorkloadFilters
 
 
+EvaluateDevices = Callable[[NodeQuery, nodes.Node], Fit | allocator_types.NodeRejection]
+"""Returns the result of a node whose own filters the pod passes."""
+
+
 def evaluate(
-    query: NodeQuery, node: nodes.Node, results: SignatureResults | None = None
+    query: NodeQuery, node: nodes.Node, evaluate_devices: EvaluateDevices | None = None
 ) -> NodeResult:
-    """Return the result of a node; the cached one of an equivalent node if there is one."""
+    """Return the result of a node; its devices may be evaluated by a cache."""
     if not reaches_driver(query, node):
         return None
     bound = query.workload.is_bound
     rejection = None if bound else filters.node_rejection(query.view, node, query.workload)
     if rejection is not None:
         return rejection
-    return evaluate_devices(query, node) if results is None else results.get(query, node)
+    return (evaluate_devices or device_result)(query, node)
 
 
 def reaches_driver(query: NodeQuery, node: nodes.Node) -> bool:
@@ -235,22 +105,21 @@ def reaches_driver(query: NodeQuery, node: nodes.Node) -> bool:
 
 def query_signature(query: NodeQuery, node: nodes.Node) -> NodeSignature | None:
     """Return the signature of a node for a query; None: equivalent to no other."""
-    devices = query.capacities.signature(query.view, node)
-    if devices is None:
-        return None
-    return NodeSignature(devices, *_cpu_steps(query, node))
+    state = query.capacities.state(query.view, node)
+    return None if state.devices is None else state_signature(query, state)
 
 
-def _cpu_steps(query: NodeQuery, node: nodes.Node) -> tuple[Hashable, Hashable]:
-    """Return the CPU steps of a node before and after the workload."""
-    cpu, remaining = query.capacities.cpu_and_gpus(query.view, node)
-    step = query.allocator_settings.policy_chain.cpu_step
-    return step(cpu, remaining), step(cpu - query.workload.pod.requests.get("cpu", 0), remaining)
+def state_signature(query: NodeQuery, state: node_capacity.NodeState) -> NodeSignature:
+    """Return the signature of a node that may have equivalents."""
+    step = query.allocator_settings.policy_chain.mix.cpu_step
+    cpu, gpus = state.cpu, state.gpus
+    after = cpu - query.workload.pod.requests.get("cpu", 0)
+    return NodeSignature(state.devices, step(cpu, gpus), step(after, gpus))
 
 
-def evaluate_devices(query: NodeQuery, node: nodes.Node) -> Fit | allocator_types.NodeRejection:
+def device_result(query: NodeQuery, node: nodes.Node) -> Fit | allocator_types.NodeRejection:
     """Return the result of a node whose own filters the pod passes."""
-    return _best_result(query, node, device_options(query, node))
+    return best_result(query, node, device_options(query, node))
 
 
 def device_options(
@@ -261,14 +130,14 @@ def device_options(
         query.view.reachable_pools(node.name),
         candidates.node_devices(query.view, node),
     )
-    return _build_options(query, node, devices, _find_candidates(query, devices, shares))
+    return build_options(query, node, devices, find_candidates(query, devices, shares))
 
 
-def _find_candidates(
+def find_candidates(
     query: NodeQuery,
     devices: Sequence[candidates.NodeDevice],
     shares: Sequence[pools.NodePool],
-) -> _Idle:
+) -> RequestOptions:
     """Return the candidates of each request, by subrequest."""
     return [
         [
@@ -281,7 +150,7 @@ def _find_candidates(
     ]
 
 
-def _build_options(
+def build_options(
     query: NodeQuery,
     node: nodes.Node,
     devices: Sequence[candidates.NodeDevice],
@@ -335,7 +204,7 @@ def _scoring_context(query: NodeQuery, node: nodes.Node) -> scoring.ScoringConte
     return scoring.scoring_context(query.view, node.name, capacity, query.workload.pod)
 
 
-def _best_result(
+def best_result(
     query: NodeQuery, node: nodes.Node, options: DeviceOptions | allocator_types.NodeRejection
 ) -> Fit | allocator_types.NodeRejection:
     """Return the best result among the device options."""
@@ -349,11 +218,7 @@ def _best_result(
     solution = options.search.solve(scene, policy_chain)
     if isinstance(solution, search.Unsolved):
         return _other_claim_rejection(query, problem) or _rejection(problem, solution)
-    chosen = (
-        _assignment(problem.devices, problem.claim_indexes, choice) for choice in solution.choices
-    )
-    chosen_devices = [problem.devices[choice.index] for choice in solution.choices]
-    objection = query.filters.rejection([*chosen], chosen_devices)
+    objection = _objection(query, problem, solution) if query.filters.checks_solutions else ""
     if objection:
         return allocator_types.NodeRejection(reasons.Reason.CONFIG_INVALID, objection)
     candidate = scene.candidate(_usages(options, solution.choices))
@@ -368,6 +233,15 @@ def _best_result(
         candidate.before.idle_gpus,
     )
     return Fit(standing, scores, candidate, solution.choices, solution.steps)
+
+
+def _objection(query: NodeQuery, problem: search.Problem, solution: search.Solved) -> str:
+    """Return why a rule beyond the API rejects a whole solution; "" if none does."""
+    chosen = (
+        _assignment(problem.devices, problem.claim_indexes, choice) for choice in solution.choices
+    )
+    devices = [problem.devices[choice.index] for choice in solution.choices]
+    return query.filters.rejection([*chosen], devices)
 
 
 def placement(

@@ -2,7 +2,7 @@ import pytest
 
 from driver import ids
 from driver.scheduling.allocator import candidates
-from driver.scheduling.allocator.equivalence import equivalent_devices
+from driver.scheduling.allocator.equivalence import equivalent_devices, node_signature
 from driver.scheduling.snapshot import cluster_state
 from tests.support import snapshots
 from tests.support.allocation import NODE, OURS, wants
@@ -19,10 +19,16 @@ def cluster() -> cluster_state.ClusterState:
     return snapshots.view(objects.a_slice(NODE, devices), taken=held)
 
 
+def devices_of(view: cluster_state.ClusterState) -> equivalent_devices.EquivalentDevices:
+    shares = view.reachable_pools(ids.NodeName(NODE))
+    signature = node_signature.node_signature(view, shares)
+    assert signature is not None
+    return equivalent_devices.devices_in_use(view, shares, signature)
+
+
 def test_devices_are_those_of_the_node_one_by_one() -> None:
     view = cluster()
-    shares = view.reachable_pools(ids.NodeName(NODE))
-    devices = equivalent_devices.devices_in_use(view, shares)
+    devices = devices_of(view)
     assert [*devices] == [*candidates.node_devices(view, view.nodes[ids.NodeName(NODE)])]
     assert [*devices[1:3]] == [devices[1], devices[2]]
     assert len(devices) == 4
@@ -42,9 +48,11 @@ def test_candidates_of_idle_devices_become_those_of_the_node(
     mode = {"deviceClassName": snapshots.ANY, **mode}
     request = objects.a_request("gpu", 1, *selectors, **mode)
     (want,) = wants(view, objects.claim("c", request))
-    devices = equivalent_devices.devices_in_use(view, shares)
+    devices = devices_of(view)
     idle = candidates.find_candidates(want.subrequests[0], devices.idle(), shares, OURS)
-    derived = equivalent_devices.find_candidates(idle, devices, OURS)
+    equivalent = equivalent_devices.EquivalentCandidates(idle)
+    assert equivalent.find(devices, OURS) == equivalent.find(devices, OURS)
+    derived = equivalent.find(devices, OURS)
     expected = candidates.find_candidates(
         want.subrequests[0], candidates.node_devices(view, node), shares, OURS
     )
