@@ -340,4 +340,5 @@ def _decide(
             continue
     gc_tuning.freeze()
     _log.info("caches filled")
+    decider.prepare()  # while a new leader waits for who allocates what
     decider.loop.run(stop)
