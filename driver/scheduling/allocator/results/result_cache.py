@@ -127,12 +127,9 @@ class SignatureResults:
         """Create the cache; the same request under other policies may share `options`."""
         self._results: dict[Hashable, node_result.Fit | allocator_types.NodeRejection] = {}
         self._shape = _Shape(shape)
-        self._options = DeviceOptionsCache() if options is None else options
-
-    @property
-    def size(self) -> int:
+        self.size = 0
         """Number of results."""
-        return len(self._results)
+        self._options = DeviceOptionsCache() if options is None else options
 
     def get(
         self, query: node_result.NodeQuery, node: nodes.Node
@@ -161,6 +158,7 @@ class SignatureResults:
             options = self._options.get(self._shape, devices, query, node)
             result = node_result.best_result(query, node, options)
             self._results[devices if _is_final(result) else signature] = result
+            self.size = len(self._results)
         return result
 
 
@@ -194,7 +192,7 @@ class ResultCache:
 
     @property
     def _size(self) -> int:
-        return sum(result.size for result in self._results.values())
+        return sum([result.size for result in self._results.values()])
 
 
 def node_evaluator(
