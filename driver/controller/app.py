@@ -339,6 +339,7 @@ def _decide(
     for informer in reflectors.values():
         while not stop.is_set() and not informer.synced.wait(0.2):
             continue
+    decider.prepare()
     gc_tuning.freeze()
     _log.info("caches filled")
     decider.loop.run(stop)

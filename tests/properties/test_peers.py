@@ -11,7 +11,7 @@ from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import node_capacity
 from driver.scheduling.allocator.equivalence import node_signature
-from driver.scheduling.allocator.results import node_result
+from driver.scheduling.allocator.results import node_result, result_cache
 from driver.scheduling.snapshot import snapshot
 from tests.properties import drawing
 from tests.support import snapshots
@@ -32,7 +32,7 @@ def answer_of(
     view: snapshot.Snapshot,
     name: str,
     asking: allocator_types.Workload,
-    signature_results: node_result.SignatureResults | None,
+    signature_results: result_cache.SignatureResults | None,
 ) -> object:
     """All that counts for which node is best, and why it is not."""
     wants = allocator_requests.parse_requests(view, asking.open_claims)
@@ -44,7 +44,9 @@ def answer_of(
     question = node_result.NodeQuery(
         view, node_capacity.NodeCapacityCache(), asking, wants, snapshots.DECIDING, rules
     )
-    evaluated = node_result.evaluate(question, node, signature_results)
+    evaluated = node_result.evaluate(
+        question, node, signature_results.get if signature_results else None
+    )
     if not isinstance(evaluated, node_result.Fit):
         return evaluated
     candidate = evaluated.candidate
@@ -69,7 +71,7 @@ def test_a_borrowed_result_equals_the_nodes_own(
         answer = dra_allocator.allocate(view, workload, snapshots.DECIDING)
         if isinstance(answer, allocator_types.Placement):
             drawing.put(view, drawing.written(view, workload, answer))
-    signature_results = node_result.SignatureResults()
+    signature_results = result_cache.SignatureResults()
     for name in view.nodes:
         assert answer_of(view, name, asking, signature_results) == answer_of(
             view, name, asking, None

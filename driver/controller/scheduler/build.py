@@ -1,5 +1,6 @@
 """Composition of the scheduler."""
 
+from collections.abc import Callable
 from concurrent import futures
 from dataclasses import dataclass
 
@@ -88,6 +89,8 @@ class Scheduler:
     """The loop, and what other threads may read of the scheduler."""
 
     loop: loop.SchedulingLoop
+    prepare: Callable[[], None]
+    """To be called once the caches are filled, ahead of the loop."""
     explain_queries: queries.ExplainQueries
     _state: state.SchedulerState
     _gangs: gang_index.GangIndex
@@ -191,6 +194,7 @@ def build(
     turns = _build_cycle(base, reports, order, schedulers)
     return Scheduler(
         loop.SchedulingLoop(items, outcomes, collect, turns, provisioning),
+        unbound.prepare,
         explain_queries,
         base.context.memory,
         base.gangs,

@@ -36,6 +36,10 @@ class PodScheduler:
         self._metrics = metrics
         self._allocator = dra_allocator.Allocator(context.settings.allocator)
 
+    def prepare(self) -> None:
+        """Compute what every decision needs of the nodes, once the caches are filled."""
+        self._allocator.prepare(self._context.refresh_view())
+
     def reconcile(
         self, item: write_pool.WorkItem, pod: pods.Pod, pod_claims: tuple[claims.Claim, ...]
     ) -> pending.PendingWorkload | float | None:

@@ -21,7 +21,10 @@ _UUIDS = frozenset({names.ATTR_UUID, names.ATTR_PARENT_UUID})
 class _Look:
     """One for all pools that are alike, as long as there are any: it is quick to compare."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "derived")
+
+    def __init__(self) -> None:
+        self.derived: dict[Callable[[Pool], Any], Any] = {}
 
 
 _LOOKS: weakref.WeakValueDictionary[Hashable, _Look] = weakref.WeakValueDictionary()
@@ -45,6 +48,19 @@ class Pool:
             return cast("T", self._derived[make])
         except KeyError:
             value = self._derived[make] = make(self)
+            return value
+
+    def cached_for_equivalents(self, make: Callable[["Pool"], T]) -> T:
+        """Return the result of `make`, computed once for all pools of one signature.
+
+        The result must not depend on the pool's name, nor on UUIDs.
+        """
+        signature = self.signature
+        derived = self._derived if signature is None else signature.derived
+        try:
+            return cast("T", derived[make])
+        except KeyError:
+            value = derived[make] = make(self)
             return value
 
     @functools.cached_property
@@ -105,7 +121,7 @@ class Pool:
         )
 
     @functools.cached_property
-    def signature(self) -> Hashable | None:
+    def signature(self) -> _Look | None:
         """Equal for pools that differ only in names and UUIDs of devices.
 
         None where devices declare themselves which nodes reach them.

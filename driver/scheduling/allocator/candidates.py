@@ -52,7 +52,8 @@ def never_by_need(_way: requests.SubRequest) -> bool:
 class RequestCandidates:
     """Devices for one subrequest, as indexes into the node's devices.
 
-    `selector_errors` are those on which a selector fails. `consumption` is what a share of a device
+    `rejected` are those that it cannot have now, with the reason, `selector_errors` those on which
+    a selector fails. `consumption` is what a share of a device
     consumes of its capacities. For All, `unavailable` are those without which it cannot be had, and
     `error` says why nothing can be decided for the node at all, whatever the alternatives.
     `by_need`: of several kinds of parts of a GPU, the one with the least memory is selected.
@@ -63,7 +64,7 @@ class RequestCandidates:
     indexes: list[int] = field(default_factory=list)
     selector_errors: dict[int, str] = field(default_factory=dict)
     consumption: dict[int, Mapping[str, quantities.Quantity]] = field(default_factory=dict)
-    rejections: Counter[reasons.Reason] = field(default_factory=Counter)
+    rejected: dict[int, reasons.Reason] = field(default_factory=dict)
     unavailable: set[int] = field(default_factory=set)
     error: str = ""
 
@@ -75,6 +76,11 @@ class RequestCandidates:
             if self.subrequest.request.all_devices
             else self.subrequest.request.count
         )
+
+    @property
+    def rejections(self) -> Counter[reasons.Reason]:
+        """Number of rejected devices by reason."""
+        return Counter(self.rejected.values())
 
     @property
     def rejection_counts(self) -> allocator_types.ReasonCounts:
@@ -144,9 +150,8 @@ def find_candidates(
 ) -> RequestCandidates:
     """Return the node's candidates for a subrequest."""
     options = RequestCandidates(subrequest, device_filter.by_need(subrequest))
-    add = _add_required if subrequest.request.all_devices else _add_if_free
     for index, device in enumerate(node_devices):
-        add(options, index, device, device_filter)
+        add_device(options, index, device, device_filter)
     if subrequest.request.all_devices:
         incomplete = next((share for share in shares if share.problem), None)
         options.error = (
@@ -155,23 +160,31 @@ def find_candidates(
     return options
 
 
+def add_device(
+    options: RequestCandidates, index: int, device: NodeDevice, device_filter: DeviceFilter
+) -> None:
+    """Add a device of a node to the candidates, or why the request cannot have it now."""
+    add = _add_required if options.subrequest.request.all_devices else _add_if_free
+    add(options, index, device, device_filter)
+
+
 def _add_if_free(
     options: RequestCandidates, index: int, device: NodeDevice, device_filter: DeviceFilter
 ) -> None:
     """Add the device if it matches and is free now."""
     subrequest = options.subrequest
     if device.problem:
-        options.rejections[reasons.Reason.POOL_INCOMPLETE] += 1
+        options.rejected[index] = reasons.Reason.POOL_INCOMPLETE
         return
     matched = subrequest.matches(device.id.driver, device.device)
     if matched is False:
-        options.rejections[reasons.Reason.SELECTOR_MISMATCH] += 1
+        options.rejected[index] = reasons.Reason.SELECTOR_MISMATCH
         return
     reason = rejection(subrequest, device, device_filter)
     allocated = _is_allocated(device) and not subrequest.request.admin_access
     if isinstance(matched, cel.EvaluationFailure):
         # A device in use is skipped first, as in the reference, so it is no error.
-        options.rejections[reasons.Reason.SELECTOR_FAILED] += 1
+        options.rejected[index] = reasons.Reason.SELECTOR_FAILED
         if not allocated:
             options.selector_errors[index] = matched.why
             options.indexes.append(index)
@@ -180,7 +193,7 @@ def _add_if_free(
     consumption, shortage = _consumption(subrequest, device, used=used)
     reason = reason or shortage or (reasons.Reason.DEVICE_IN_USE if allocated else None)
     if reason is not None:
-        options.rejections[reason] += 1
+        options.rejected[index] = reason
         return
     options.indexes.append(index)
     options.consumption[index] = consumption
@@ -193,15 +206,15 @@ def _add_required(
     subrequest = options.subrequest
     matched = subrequest.matches(device.id.driver, device.device)
     if matched is False:
-        options.rejections[reasons.Reason.SELECTOR_MISMATCH] += 1
+        options.rejected[index] = reasons.Reason.SELECTOR_MISMATCH
         return
     if isinstance(matched, cel.EvaluationFailure):
-        options.rejections[reasons.Reason.SELECTOR_FAILED] += 1
+        options.rejected[index] = reasons.Reason.SELECTOR_FAILED
         options.error = f"a selector fails on {device.id.device}: {matched.why}"
         return
     consumption, shortage = _consumption(subrequest, device, used=False)
     if shortage is not None:
-        options.rejections[shortage] += 1
+        options.rejected[index] = shortage
         return
     allocated = _is_allocated(device) and not subrequest.request.admin_access
     reason = rejection(subrequest, device, device_filter) or (
@@ -210,7 +223,7 @@ def _add_required(
     options.indexes.append(index)
     options.consumption[index] = consumption
     if reason is not None:
-        options.rejections[reason] += 1
+        options.rejected[index] = reason
         options.unavailable.add(index)
 
 

@@ -41,6 +41,19 @@ class Allocator:
         """Number of workload signatures whose results are cached."""
         return len(self._rankings)
 
+    def prepare(self, view: snapshot.Snapshot) -> None:
+        """Compute what every decision needs of each node, ahead of the first one."""
+        self._policies.prepare(view)
+        self._refresh(view)
+        for node in view.nodes.values():
+            self._capacities.state(view, node)
+
+    def _refresh(self, view: snapshot.Snapshot) -> result_cache.ResultCache:
+        """Drop what is outdated, and return the results that are not."""
+        if self._capacities.refresh(view) or self._results is None:
+            self._results = result_cache.ResultCache(view)
+        return self._results
+
     def decide(
         self, view: snapshot.Snapshot, workload: allocator_types.Workload
     ) -> allocator_types.Placement | allocator_types.Unschedulable:
@@ -52,8 +65,7 @@ class Allocator:
         if isinstance(policy_chain, allocator_types.Unschedulable):
             return policy_chain
         node_order = self._ranking(view, workload, policy_chain)
-        if self._capacities.refresh(view) or self._results is None:
-            self._results = result_cache.ResultCache(view)
+        cache = self._refresh(view)
         allocator_settings = replace(self._settings, policy_chain=policy_chain)
         filters = allocator_settings.rules.for_workload(view, workload)
         query = node_result.NodeQuery(
@@ -61,13 +73,11 @@ class Allocator:
         )
         is_cacheable = not node_signature.depends_on_uuids(view, workload.unallocated_claims, specs)
         results = (
-            self._results.get(workload_signature.device_signature(workload), policy_chain)
+            cache.get(workload_signature.device_signature(workload), policy_chain)
             if is_cacheable
             else None
         )
-        node_order.refresh(
-            view, lambda name: node_result.evaluate(query, view.nodes[name], results)
-        )
+        node_order.refresh(view, result_cache.node_evaluator(query, results))
         domain_state = None if workload.is_bound else domain_filters.prefilter(view, workload)
         reject = (
             None if domain_state is None else lambda name: domain_state.rejection(view.nodes[name])
@@ -76,7 +86,9 @@ class Allocator:
         if not best:
             return allocator_types.Unschedulable(
                 rejections={
-                    **node_order.rejections(),
+                    **node_order.rejections(
+                        lambda name: node_result.evaluate(query, view.nodes[name])
+                    ),
                     **_excluded_nodes(workload, node_order, reject),
                 }
             )

@@ -5,6 +5,7 @@ each other, each gets what is best for it alone. A request by need gets what use
 of a GPU, whatever policies say; they decide among options of equal memory.
 """
 
+import functools
 import itertools
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from driver.resources import quantities
 from driver.resources.core import pods
 from driver.scheduling.allocator import candidates, search
 from driver.scheduling.allocator.capacity import node_capacity, pool_layout, vocabulary
+from driver.scheduling.allocator.constraints import counters
 from driver.scheduling.allocator.policies import base, gpu_links, ranking
 from driver.scheduling.snapshot import snapshot
 
@@ -76,23 +78,50 @@ class OptionSearch:
         self._problem = problem
         self._context = first
         self._budget = budget
-        self._gpu_classes = gpu_links.gpu_classes(first.capacity.gpus, first.capacity.topology)
         self._by_candidates: dict[int, list[_Option]] = {}
+        self._tracker = counters.CounterTracker(problem.remaining, problem.devices)
         self._solutions: dict[Hashable, search.Solved | search.Unsolved] = {}
+
+    @functools.cached_property
+    def _gpu_classes(self) -> tuple[int, ...]:
+        """A number per GPU, the same for interchangeable ones."""
+        capacity = self._context.capacity
+        return gpu_links.gpu_classes(capacity.gpus, capacity.topology)
+
+    @property
+    def _is_short(self) -> bool:
+        """Return whether a request has fewer candidates than it needs, whatever policies prefer."""
+        return any(
+            all(len(options.indexes) < options.count for options in alternatives)
+            for alternatives in self._problem.candidates
+        )
 
     def solve(
         self, scene: ScoringContext, policy_chain: ranking.PolicyChain
     ) -> search.Solved | search.Unsolved:
         """Return the best solution."""
         all_candidates = self._problem.candidates
-        if policy_chain.has_policies or any(
+        has_preference = policy_chain.has_policies or any(
             option.by_need for alternatives in all_candidates for option in alternatives
-        ):
+        )
+        if has_preference and not self._is_short:
             for restricted in self._best_first(_Order(scene, policy_chain)):
-                solution = self._search(restricted)
+                solution = self._first_device(restricted) or self._search(restricted)
                 if isinstance(solution, search.Solved):
                     return solution
         return self._search(all_candidates)
+
+    def _first_device(
+        self, restricted: Sequence[Sequence[candidates.RequestCandidates]]
+    ) -> search.Solved | None:
+        """Return the solution if the first device is all that a workload needs, and is free."""
+        options = restricted[0][0]
+        if len(restricted) > 1 or options.count != 1 or self._problem.constraints:
+            return None
+        index, claim = options.indexes[0], self._problem.claim_indexes[0]
+        if not self._tracker.can_allocate(index, options, claim):
+            return None
+        return search.Solved((search.Choice(0, options, index),), steps=1)
 
     def _search(
         self, all_candidates: Sequence[Sequence[candidates.RequestCandidates]]
@@ -256,7 +285,16 @@ def total_memory(usages: Iterable[base.Usage | None]) -> int:
 def _restrict(
     options: candidates.RequestCandidates, places: Sequence[int]
 ) -> candidates.RequestCandidates:
-    return replace(options, indexes=[*places])
+    return candidates.RequestCandidates(
+        options.subrequest,
+        options.by_need,
+        [*places],
+        options.selector_errors,
+        options.consumption,
+        options.rejected,
+        options.unavailable,
+        options.error,
+    )
 
 
 def _group_draws(groups: Sequence[Sequence[int]], count: int) -> Iterator[list[int]]:

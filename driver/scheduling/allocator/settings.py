@@ -17,6 +17,11 @@ STEP_BUDGET = 20_000
 class WorkloadFilters(Protocol):
     """Filters of one workload beyond the API."""
 
+    @property
+    def checks_solutions(self) -> bool:
+        """Return whether `rejection` may reject a solution."""
+        ...
+
     def device_filter(self, claim: int) -> candidates.DeviceFilter:
         """Return the filter of single devices for a claim of the workload."""
         ...
@@ -55,6 +60,7 @@ class NoRules:
     """The API's rules alone."""
 
     driver = ""
+    checks_solutions = False
 
     def for_workload(
         self, _view: snapshot.Snapshot, _workload: allocator_types.Workload

@@ -46,7 +46,7 @@ class FillCache:
         self._results: result_cache.ResultCache | None = None
         self._generation = -1
 
-    def get(self, view: snapshot.Snapshot, shape: Hashable) -> node_result.SignatureResults:
+    def get(self, view: snapshot.Snapshot, shape: Hashable) -> result_cache.SignatureResults:
         """Return the results of a signature."""
         if self._results is None or view.generation != self._generation:
             self._results = result_cache.ResultCache(view)
@@ -73,7 +73,7 @@ class TentativeState:
         self._allocated: dict[ids.Key, claims.Claim] = {}
         self._queries: dict[ids.Key, node_result.NodeQuery] = {}
         self._fills: dict[Hashable, NodeFill] = {}
-        self._results: dict[Hashable, node_result.SignatureResults] = {}
+        self._results: dict[Hashable, result_cache.SignatureResults] = {}
         self._uuid_dependent: dict[Hashable, bool] = {}
         self._signatures: dict[int, Hashable] = {}
         self._shared = _shared_claims(gang)
@@ -268,12 +268,12 @@ class TentativeState:
     ) -> node_result.Fit | allocator_types.NodeRejection:
         """Return the result of a node for a member; cached by signature."""
         if self._depends_on_uuids(index, query):
-            return node_result.evaluate_devices(query, node)
+            return node_result.device_result(query, node)
         key = self._group_key(index)
         if key not in self._results:
             alone = isinstance(key, int)
             self._results[key] = (
-                node_result.SignatureResults() if alone else self._cache.get(self._view, key)
+                result_cache.SignatureResults() if alone else self._cache.get(self._view, key)
             )
         return self._results[key].get(query, node)
 

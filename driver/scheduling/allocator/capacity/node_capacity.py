@@ -1,52 +1,97 @@
 """Cache of each node's free capacity and signature, updated when the node changes. Pure."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from driver.resources import quantities
 from driver.resources.core import nodes
 from driver.resources.dra import claims, pools
 from driver.scheduling.allocator.capacity import pool_layout, vocabulary
 from driver.scheduling.allocator.equivalence import node_signature
+from driver.scheduling.allocator.node_filter import node_resources_fit
 from driver.scheduling.allocator.policies import base
 from driver.scheduling.snapshot import snapshot
 
 
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """All of a node that results depend on for pods without selectors, ports and volumes.
+
+    `devices` is a value that nodes with equivalent devices share; None: equivalent to no other.
+    `cpu` are the milli CPUs left for pods, `gpus` the thousandths left of all GPUs, `free` what is
+    left by resource. `is_open`: no taint and no condition keeps pods away.
+    """
+
+    capacity: base.NodeCapacity
+    devices: node_signature.DeviceSignature | None
+    cpu: int
+    gpus: int
+    free: Mapping[str, int]
+    is_open: bool
+    drivers: frozenset[str]
+    """Drivers of the pools that it reaches."""
+
+
 class NodeCapacityCache:
-    """Capacities and signatures as of the last `refresh`."""
+    """States of nodes as of the last `refresh`."""
 
     def __init__(self) -> None:
         self._revision = -1
-        self._capacities: dict[str, base.NodeCapacity] = {}
-        self._signatures: dict[str, Hashable | None] = {}
+        self._states: dict[str, NodeState] = {}
+        self._signatures: dict[str, node_signature.DeviceSignature | None] = {}
 
     def refresh(self, view: snapshot.Snapshot) -> bool:
         """Drop the nodes that changed since the last call; return whether any may have changed."""
         changes = view.changed_since(self._revision)
         if changes is None:
-            self._capacities.clear()
+            self._states.clear()
             self._signatures.clear()
             self._revision = view.revision
             return True
         self._revision, changed = changes
         for name in changed:
-            self._capacities.pop(name, None)
+            self._states.pop(name, None)
             self._signatures.pop(name, None)
         return False
 
+    def state(self, view: snapshot.Snapshot, node: nodes.Node) -> NodeState:
+        """Return the state of a node."""
+        state = self._states.get(node.name)
+        if state is None:
+            devices = self.signature(view, node)
+            state = self._states[node.name] = _compute_state(view, node, devices)
+        return state
+
     def get(self, view: snapshot.Snapshot, node: nodes.Node) -> base.NodeCapacity:
         """Return the capacity of a node."""
-        capacity = self._capacities.get(node.name)
-        if capacity is None:
-            capacity = self._capacities[node.name] = compute_capacity(view, node)
-        return capacity
+        return self.state(view, node).capacity
 
-    def signature(self, view: snapshot.Snapshot, node: nodes.Node) -> Hashable | None:
+    def signature(
+        self, view: snapshot.Snapshot, node: nodes.Node
+    ) -> node_signature.DeviceSignature | None:
         """Return a value that nodes with equivalent devices share; None: equivalent to no other."""
         if node.name not in self._signatures:
             self._signatures[node.name] = node_signature.node_signature(
                 view, view.reachable_pools(node.name)
             )
         return self._signatures[node.name]
+
+
+def _compute_state(
+    view: snapshot.Snapshot, node: nodes.Node, devices: node_signature.DeviceSignature | None
+) -> NodeState:
+    shares = view.reachable_pools(node.name)
+    usage = view.usage.get(node.name, snapshot.NodeUsage())
+    capacity = compute_capacity(view, node)
+    return NodeState(
+        capacity,
+        devices,
+        capacity.cpu,
+        capacity.remaining,
+        node_resources_fit.free_resources(node, usage),
+        node.ready and not (node.leaving or node.cordoned or node.taints or usage.placeholders),
+        frozenset(share.pool.driver for share in shares),
+    )
 
 
 def compute_capacity(view: snapshot.Snapshot, node: nodes.Node) -> base.NodeCapacity:
@@ -59,12 +104,9 @@ def compute_capacity(view: snapshot.Snapshot, node: nodes.Node) -> base.NodeCapa
             gpus += _gpu_states(view, share.pool, layout)
             positions += layout.locations
     usage = view.usage.get(node.name, snapshot.NodeUsage())
-    remaining = {
-        name: node.allocatable.get(name, 0) - usage.requests.get(name, 0)
-        for name in ("cpu", "memory")
-    }
+    free = node_resources_fit.free_resources(node, usage)
     wiring = base.NodeTopology(tuple(positions))
-    return base.NodeCapacity(remaining["cpu"], remaining["memory"], tuple(gpus), wiring)
+    return base.NodeCapacity(free.get("cpu", 0), free.get("memory", 0), tuple(gpus), wiring)
 
 
 def _gpu_states(

@@ -7,6 +7,7 @@ driver's vocabulary says which GPU it is part of; else it is a GPU by itself.
 import functools
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -39,11 +40,24 @@ class PoolLayout:
     faces: Mapping[str, Face]
     idle_gpus: tuple[base.GpuState, ...]
     locations: tuple[base.GpuLocation, ...]
+    products: Mapping[str, int]
+    """Number of GPUs by product."""
 
 
 def get_layout(pool: pools.Pool) -> PoolLayout:
-    """Return the layout of a pool, without monitor devices."""
-    return pool.cached(_compute_layout)
+    """Return the layout of a pool, without monitor devices.
+
+    Equivalent pools share one, so the devices of its faces may be those of another pool: of equal
+    names, attributes and capacities, but for UUIDs.
+    """
+    return pool.cached(_shared_layout)
+
+
+def _shared_layout(pool: pools.Pool) -> PoolLayout:
+    keys = vocabulary.vocabulary(pool).gpu_keys
+    if any(map(pools.is_uuid, keys)):  # UUIDs say which devices are of one GPU
+        return _compute_layout(pool)
+    return pool.cached_for_equivalents(_compute_layout)
 
 
 def _compute_layout(pool: pools.Pool) -> PoolLayout:
@@ -62,7 +76,10 @@ def _compute_layout(pool: pools.Pool) -> PoolLayout:
     idle = tuple(base.GpuState(model, base.IDLE, base.FULL, model.all_slices) for model in models)
     positions = tuple(reader.location(group) for group in groups)
     return PoolLayout(
-        {face.device.name: face for group in groups for face in group}, idle, positions
+        {face.device.name: face for group in groups for face in group},
+        idle,
+        positions,
+        Counter(model.product for model in models),
     )
 
 

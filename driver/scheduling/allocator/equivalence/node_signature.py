@@ -11,15 +11,20 @@ from driver.resources.dra import claims, pools
 from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.snapshot import snapshot
 
+DeviceSignature = tuple[tuple[Hashable, frozenset[Hashable]], ...]
+"""Per pool its signature, and what of it is in use."""
 
-def node_signature(view: snapshot.Snapshot, shares: Iterable[pools.NodePool]) -> Hashable | None:
+
+def node_signature(
+    view: snapshot.Snapshot, shares: Iterable[pools.NodePool]
+) -> DeviceSignature | None:
     """Return a value that equivalent nodes share; None for a node without equivalent.
 
     That is a node that does not reach all of a pool, a pool without a signature, and a used share
     of ours with configuration of its own (its terms may be of any kind), unless it is a
     SliceConfig.
     """
-    signature: list[Hashable] = []
+    signature: list[tuple[Hashable, frozenset[Hashable]]] = []
     for share in shares:
         pool = share.pool
         if (
@@ -56,6 +61,11 @@ def _device_use(view: snapshot.Snapshot, device: claims.DeviceId) -> Hashable | 
     if not namespaces:
         return device.device
     return device.device, frozenset(amounts.items()), frozenset(namespaces)
+
+
+def used_device(use: Hashable) -> str:
+    """Return the name of a device from how it is used, an element of a DeviceSignature."""
+    return str(use[0] if isinstance(use, tuple) else use)
 
 
 def depends_on_uuids(

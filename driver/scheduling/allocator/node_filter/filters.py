@@ -28,6 +28,20 @@ from driver.scheduling.snapshot import node_usage, snapshot
 _NO_USAGE = snapshot.NodeUsage()
 
 
+def depends_on_resources_alone(view: snapshot.Snapshot, workload: allocator_types.Workload) -> bool:
+    """Return whether free resources alone decide about an open node (`NodeState.is_open`)."""
+    pod = workload.pod
+    return not (
+        workload.allocated_claims
+        or pod.node_selector
+        or pod.affinity is not None
+        or pod.host_ports
+        or pod.volume_claims
+        or pod.disks
+        or view.population.has_nominated
+    )
+
+
 def rejection(
     view: snapshot.Snapshot, node: nodes.Node, workload: allocator_types.Workload
 ) -> allocator_types.NodeRejection | None:

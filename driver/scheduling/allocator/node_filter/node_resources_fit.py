@@ -1,5 +1,6 @@
 """NodeResourcesFit: what a pod requests must be left of the node's allocatable. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from driver import names
@@ -17,6 +18,23 @@ class InsufficientResource:
     resource: str
     requested: int
     free: int
+
+
+def free_resources(node: nodes.Node, use: snapshot.NodeUsage) -> Mapping[str, int]:
+    """Return what pods leave of a node's allocatable resources, `pods` among them."""
+    free = {name: amount - use.requests.get(name, 0) for name, amount in node.allocatable.items()}
+    free[_PODS] = node.allocatable.get(_PODS, 0) - use.pod_count
+    return free
+
+
+def has_room(free: Mapping[str, int], pod: pods.Pod) -> bool | None:
+    """Return whether a pod fits what is free; None: it depends on who serves a resource."""
+    if free[_PODS] < 1:
+        return False
+    for name, amount in pod.requests.items():
+        if amount > 0 and amount > free.get(name, 0):
+            return None if "/" in name else False
+    return True
 
 
 def insufficient_resource(

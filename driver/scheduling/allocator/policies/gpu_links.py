@@ -48,20 +48,26 @@ def gpu_classes(gpus: tuple[base.GpuState, ...], topology: base.NodeTopology) ->
 
     They are equal, and every third GPU is as near to one as to the other.
     """
-    weights = pair_weights(topology)
+    interchangeable = _interchangeable(topology)
     classes: list[int] = []
     for i, gpu in enumerate(gpus):
-        classes.append(
-            next(
-                (
-                    classes[j]
-                    for j in range(i)
-                    if gpus[j] == gpu and _are_interchangeable(weights, i, j)
-                ),
-                i,
-            )
-        )
+        number = i
+        for j in interchangeable[i]:
+            if gpus[j] == gpu:
+                number = classes[j]
+                break
+        classes.append(number)
     return tuple(classes)
+
+
+@functools.lru_cache(maxsize=_MAX_CACHED)
+def _interchangeable(topology: base.NodeTopology) -> tuple[tuple[int, ...], ...]:
+    """Return for each GPU those before it whose place it could take."""
+    weights = pair_weights(topology)
+    return tuple(
+        tuple(j for j in range(i) if _are_interchangeable(weights, i, j))
+        for i in range(len(weights))
+    )
 
 
 def _are_interchangeable(weights: Weights, i: int, j: int) -> bool:

@@ -45,6 +45,7 @@ class WorkloadMixEstimator:
         self._shapes: Counter[workload_mix.WorkloadShape] = Counter()
         self._gpus: Counter[str] = Counter()
         self._cpu = 0
+        self._scarcity: Mapping[str, float] | None = None
         self._mixes: OrderedDict[Hashable, workload_mix.WorkloadMix] = OrderedDict()
 
     def estimate(self, view: snapshot.Snapshot) -> workload_mix.WorkloadMix:
@@ -52,7 +53,9 @@ class WorkloadMixEstimator:
         self._refresh(view)
         observed = self._observed_shares() if sum(self._shapes.values()) >= _MIN_CLAIMS else {}
         ratio = self._prior.cpu_per_gpu or self._cpu_per_gpu()
-        scarcity = workload_mix.product_scarcity(self._prior.shapes, self._gpus)
+        if self._scarcity is None:
+            self._scarcity = workload_mix.product_scarcity(self._prior.shapes, self._gpus)
+        scarcity = self._scarcity
         key = tuple(observed.items()), ratio, tuple(scarcity.items())
         mix = self._mixes.get(key)
         if mix is None:
@@ -69,23 +72,30 @@ class WorkloadMixEstimator:
             self._shapes.clear()
             self._gpus.clear()
             self._cpu = 0
+            self._scarcity = None
             self._revision = view.revision
             changed = [*view.nodes]
         else:
             self._revision, names = changes
-            changed = [*names]
+            changed = [*dict.fromkeys(names)]
         for name in changed:
-            self._count(self._nodes.pop(name, None), -1)
-            if name in view.nodes:
-                seen = self._nodes[name] = _observe_node(view, view.nodes[name])
-                self._count(seen, 1)
+            previous, node = self._nodes.pop(name, None), view.nodes.get(name)
+            current = None if node is None else _observe_node(view, node)
+            if current is not None:
+                self._nodes[name] = current
+            if current != previous:
+                self._count(previous, -1)
+                self._count(current, 1)
+                if previous is None or current is None or previous.gpus != current.gpus:
+                    self._scarcity = None
 
     def _count(self, seen: _NodeWorkload | None, sign: int) -> None:
         if seen is None:
             return
-        for counter, counts in ((self._shapes, seen.shapes), (self._gpus, seen.gpus)):
-            for key, number in counts.items():
-                counter[key] += sign * number  # type: ignore[index]
+        for demand, number in seen.shapes.items():
+            self._shapes[demand] += sign * number
+        for product, number in seen.gpus.items():
+            self._gpus[product] += sign * number
         self._cpu += sign * seen.cpu
 
     def _observed_shares(self) -> Mapping[workload_mix.WorkloadShape, float]:
@@ -133,7 +143,7 @@ def _observe_node(view: snapshot.Snapshot, node: nodes.Node) -> _NodeWorkload:
     gpus: Counter[str] = Counter()
     for share in view.reachable_pools(node.name):
         if vocabulary.is_gpu_pool(view, share.pool):
-            gpus.update(gpu.model.product for gpu in pool_layout.get_layout(share.pool).idle_gpus)
+            gpus.update(pool_layout.get_layout(share.pool).products)
             shapes.update(_pool_shapes(view, share.pool))
     return _NodeWorkload(shapes, node.allocatable.get("cpu", 0) if gpus else 0, gpus)
 

@@ -21,6 +21,10 @@ class PolicySelector:
         self._estimator = mix_estimator.WorkloadMixEstimator(default.mix)
         self._chains: OrderedDict[_Key, ranking.PolicyChain] = OrderedDict()
 
+    def prepare(self, view: snapshot.Snapshot) -> None:
+        """Read the nodes that the mix depends on, ahead of the first decision."""
+        self._estimator.estimate(view)
+
     def select(
         self, view: snapshot.Snapshot, specs: Iterable[allocator_requests.RequestSpec]
     ) -> ranking.PolicyChain | allocator_types.Unschedulable:

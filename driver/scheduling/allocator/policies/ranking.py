@@ -33,9 +33,12 @@ class PolicyChain:
         """Return the score of each policy by its name."""
         return {policy.name: score for policy, score in zip(self._policies, scores, strict=True)}
 
-    def cpu_step(self, capacity: base.NodeCapacity, cpu: int) -> Hashable:
-        """Return a value equal for amounts of CPU that no policy distinguishes, for a capacity."""
-        return self._mix.cpu_step(cpu, capacity.remaining)
+    def cpu_step(self, cpu: int, remaining: int) -> Hashable:
+        """Return a value equal for milli CPUs that no policy distinguishes.
+
+        For a node with at most `remaining` thousandths of GPUs left.
+        """
+        return self._mix.cpu_step(cpu, remaining)
 
     @property
     def has_policies(self) -> bool:

@@ -48,8 +48,10 @@ class Islands:
 
     def score(self, candidate: base.Candidate) -> int:
         """Return a low score where idle GPUs lose good connections to the used ones."""
-        lost = _idle_weight(candidate.before) - _idle_weight(candidate.after)
         opened = candidate.before.idle_gpus - candidate.after.idle_gpus
+        if not opened:
+            return base.MAX_SCORE
+        lost = _idle_weight(candidate.before) - _idle_weight(candidate.after)
         most = gpu_links.BEST_PAIR * opened * (len(candidate.before.gpus) - 1)
         return base.MAX_SCORE - (base.MAX_SCORE * lost // most if most else 0)
 

@@ -80,9 +80,15 @@ class WorkloadMix:
 
     def servable(self, cpu: int) -> int:
         """Return the thousandths of GPUs that an amount of CPU supports, in halves of a GPU."""
-        if not self.cpu_per_gpu:
+        cpu_per_half = self._cpu_per_half
+        if not cpu_per_half:
             return UNLIMITED
-        return _HALF * max(int(cpu * base.FULL / (self.cpu_per_gpu * _HALF)), 0)
+        return _HALF * int(cpu * base.FULL / cpu_per_half) if cpu > 0 else 0
+
+    @cached_property
+    def _cpu_per_half(self) -> float:
+        """Micro CPUs requested per half of a GPU."""
+        return self.cpu_per_gpu * _HALF
 
 
 def build_mix(weighted: Iterable[tuple[WorkloadShape, float]]) -> WorkloadMix:

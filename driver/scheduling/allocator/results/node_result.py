@@ -1,7 +1,6 @@
 """Result of one node: devices for a workload, or why they do not fit. Pure."""
 
-from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -43,76 +42,10 @@ NodeResult = Fit | allocator_types.NodeRejection | None
 """None for a node that reaches no device of ours at all."""
 
 
-_MAX_RESULTS = 4096
-_MIN_DEVICES, _MAX_DEVICES = 2_000, 100_000
-"""Bounds of devices in all cached options: 25 to 50 MB at the maximum."""
-_DEVICE_FACTOR = 8
-"""Maximum mean number of options per device of the cluster: more are rarely used."""
-
-
-class DeviceOptionsCache:
-    """Cache of device options by request and device signature, for all policies.
-
-    The entries used last are retained.
-    """
-
-    def __init__(self, most: int = _MAX_DEVICES) -> None:
-        self._max_devices = most
-        self._options: OrderedDict[Hashable, DeviceOptions | allocator_types.NodeRejection] = (
-            OrderedDict()
-        )
-        self._devices = 0
-
-    @classmethod
-    def for_cluster(cls, view: snapshot.Snapshot) -> "DeviceOptionsCache":
-        """Return an empty cache with a capacity that suits the cluster's devices."""
-        most = _DEVICE_FACTOR * sum(pool.size for pool in view.pools.values())
-        return cls(min(max(most, _MIN_DEVICES), _MAX_DEVICES))
-
-    def get(
-        self, key: Hashable, query: "NodeQuery", node: nodes.Node
-    ) -> "DeviceOptions | allocator_types.NodeRejection":
-        """Return the cached options, or compute them."""
-        options = self._options.get(key)
-        if options is None:
-            options = self._options[key] = device_options(query, node)
-            self._devices += _weight(options)
-        self._options.move_to_end(key)
-        while self._devices > self._max_devices and len(self._options) > 1:
-            self._devices -= _weight(self._options.popitem(last=False)[1])
-        return options
-
-
-def _weight(options: "DeviceOptions | allocator_types.NodeRejection") -> int:
-    return 1 if isinstance(options, allocator_types.NodeRejection) else len(options.problem.devices)
-
-
-class SignatureResults:
-    """Results for one device request, by node signature."""
-
-    def __init__(self, shape: Hashable = None, options: DeviceOptionsCache | None = None) -> None:
-        """Create the cache; the same request under other policies may share `options`."""
-        self._results: dict[Hashable, Fit | allocator_types.NodeRejection] = {}
-        self._shape = shape
-        self._options = DeviceOptionsCache() if options is None else options
-
-    @property
-    def size(self) -> int:
-        """Number of results."""
-        return len(self._results)
-
-    def get(self, query: "NodeQuery", node: nodes.Node) -> Fit | allocator_types.NodeRejection:
-        """Return the result of a node."""
-        signature = query_signature(query, node)
-        if signature is None:
-            return evaluate_devices(query, node)
-        result = self._results.get(signature)
-        if result is None:
-            if len(self._results) >= _MAX_RESULTS:
-                self._results.clear()
-            options = self._options.get((self._shape, signature.devices), query, node)
-            result = self._results[signature] = _best_result(query, node, options)
-        return result
+RequestOptions = list[list[candidates.RequestCandidates]]
+"""Candidates of each request, by subrequest."""
+PENDING = allocator_types.NodeRejection(detail="not explained yet")
+"""A rejection whose reason is found once it is needed: the node fits for no other reason."""
 
 
 class NodeSignature(NamedTuple):
@@ -144,17 +77,21 @@ class NodeQuery:
     filters: settings.WorkloadFilters
 
 
+EvaluateDevices = Callable[[NodeQuery, nodes.Node], Fit | allocator_types.NodeRejection]
+"""Returns the result of a node whose own filters the pod passes."""
+
+
 def evaluate(
-    query: NodeQuery, node: nodes.Node, results: SignatureResults | None = None
+    query: NodeQuery, node: nodes.Node, evaluate_devices: EvaluateDevices | None = None
 ) -> NodeResult:
-    """Return the result of a node; the cached one of an equivalent node if there is one."""
+    """Return the result of a node; its devices may be evaluated by a cache."""
     if not reaches_driver(query, node):
         return None
     bound = query.workload.is_bound
     rejection = None if bound else filters.node_rejection(query.view, node, query.workload)
     if rejection is not None:
         return rejection
-    return evaluate_devices(query, node) if results is None else results.get(query, node)
+    return (evaluate_devices or device_result)(query, node)
 
 
 def reaches_driver(query: NodeQuery, node: nodes.Node) -> bool:
@@ -168,35 +105,59 @@ def reaches_driver(query: NodeQuery, node: nodes.Node) -> bool:
 
 def query_signature(query: NodeQuery, node: nodes.Node) -> NodeSignature | None:
     """Return the signature of a node for a query; None: equivalent to no other."""
-    devices = query.capacities.signature(query.view, node)
-    if devices is None:
-        return None
-    capacity = query.capacities.get(query.view, node)
-    after = capacity.cpu - query.workload.pod.requests.get("cpu", 0)
-    grain = query.allocator_settings.policy_chain.cpu_step
-    return NodeSignature(devices, grain(capacity, capacity.cpu), grain(capacity, after))
+    state = query.capacities.state(query.view, node)
+    return None if state.devices is None else state_signature(query, state)
 
 
-def evaluate_devices(query: NodeQuery, node: nodes.Node) -> Fit | allocator_types.NodeRejection:
+def state_signature(query: NodeQuery, state: node_capacity.NodeState) -> NodeSignature:
+    """Return the signature of a node that may have equivalents."""
+    step = query.allocator_settings.policy_chain.mix.cpu_step
+    cpu, gpus = state.cpu, state.gpus
+    after = cpu - query.workload.pod.requests.get("cpu", 0)
+    return NodeSignature(state.devices, step(cpu, gpus), step(after, gpus))
+
+
+def device_result(query: NodeQuery, node: nodes.Node) -> Fit | allocator_types.NodeRejection:
     """Return the result of a node whose own filters the pod passes."""
-    return _best_result(query, node, device_options(query, node))
+    return best_result(query, node, device_options(query, node))
 
 
 def device_options(
     query: NodeQuery, node: nodes.Node
 ) -> DeviceOptions | allocator_types.NodeRejection:
     """Return the device options of a node; a rejection if its devices cannot be evaluated."""
-    view, specs, workload_filters = query.view, query.requests, query.filters
-    shares, devices = view.reachable_pools(node.name), candidates.node_devices(view, node)
-    request_options = [
+    shares, devices = (
+        query.view.reachable_pools(node.name),
+        candidates.node_devices(query.view, node),
+    )
+    return build_options(query, node, devices, find_candidates(query, devices, shares))
+
+
+def find_candidates(
+    query: NodeQuery,
+    devices: Sequence[candidates.NodeDevice],
+    shares: Sequence[pools.NodePool],
+) -> RequestOptions:
+    """Return the candidates of each request, by subrequest."""
+    return [
         [
             candidates.find_candidates(
-                subrequest, devices, shares, workload_filters.device_filter(spec.claim_index)
+                subrequest, devices, shares, query.filters.device_filter(spec.claim_index)
             )
             for subrequest in spec.subrequests
         ]
-        for spec in specs
+        for spec in query.requests
     ]
+
+
+def build_options(
+    query: NodeQuery,
+    node: nodes.Node,
+    devices: Sequence[candidates.NodeDevice],
+    request_options: Sequence[Sequence[candidates.RequestCandidates]],
+) -> DeviceOptions | allocator_types.NodeRejection:
+    """Return the device options of a node with some candidates."""
+    view, specs = query.view, query.requests
     error = next(
         (share.error for alternatives in request_options for share in alternatives if share.error),
         "",
@@ -204,7 +165,8 @@ def device_options(
     if error:
         return allocator_types.NodeRejection(reasons.Reason.ALLOCATOR_ERROR, error)
     match = match_attribute.match_constraints(query.workload.unallocated_claims, devices)
-    extra = workload_filters.constraints(specs, devices)
+    extra = query.filters.constraints(specs, devices)
+    shares = view.reachable_pools(node.name)
     remaining = _FrozenCounters(
         {id(share.pool): view.remaining_counters(share.pool) for share in shares},
         {
@@ -242,7 +204,7 @@ def _scoring_context(query: NodeQuery, node: nodes.Node) -> scoring.ScoringConte
     return scoring.scoring_context(query.view, node.name, capacity, query.workload.pod)
 
 
-def _best_result(
+def best_result(
     query: NodeQuery, node: nodes.Node, options: DeviceOptions | allocator_types.NodeRejection
 ) -> Fit | allocator_types.NodeRejection:
     """Return the best result among the device options."""
@@ -256,10 +218,7 @@ def _best_result(
     solution = options.search.solve(scene, policy_chain)
     if isinstance(solution, search.Unsolved):
         return _other_claim_rejection(query, problem) or _rejection(problem, solution)
-    chosen = (
-        _assignment(problem.devices, problem.claim_indexes, choice) for choice in solution.choices
-    )
-    objection = query.filters.rejection([*chosen], problem.devices)
+    objection = _objection(query, problem, solution) if query.filters.checks_solutions else ""
     if objection:
         return allocator_types.NodeRejection(reasons.Reason.CONFIG_INVALID, objection)
     candidate = scene.candidate(_usages(options, solution.choices))
@@ -274,6 +233,15 @@ def _best_result(
         candidate.before.idle_gpus,
     )
     return Fit(standing, scores, candidate, solution.choices, solution.steps)
+
+
+def _objection(query: NodeQuery, problem: search.Problem, solution: search.Solved) -> str:
+    """Return why a rule beyond the API rejects a whole solution; "" if none does."""
+    chosen = (
+        _assignment(problem.devices, problem.claim_indexes, choice) for choice in solution.choices
+    )
+    devices = [problem.devices[choice.index] for choice in solution.choices]
+    return query.filters.rejection([*chosen], devices)
 
 
 def placement(

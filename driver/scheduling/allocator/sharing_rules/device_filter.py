@@ -51,6 +51,20 @@ class _ControllerFilters:
         self._workload = workload
         self._configs = device_config.DeviceConfigs(view, workload)
 
+    @property
+    def checks_solutions(self) -> bool:
+        """Return whether a claim may have an MPS daemon of its own: configuration says so."""
+        return any(
+            claim.spec.configs
+            or any(
+                self._view.classes[name].configs
+                for request in claim.spec.requests
+                for subrequest in request.alternatives_or_self
+                if (name := subrequest.device_class) in self._view.classes
+            )
+            for claim in self._workload.open_claims
+        )
+
     def device_filter(self, claim: int) -> candidates.DeviceFilter:
         """Return the filter of single devices for a claim of the workload."""
         if claim >= len(self._workload.open_claims):

@@ -171,7 +171,7 @@ def _managed_gpus(pool: pools.Pool) -> tuple[PublishedGpu, ...]:
     for index, group in by_gpu.items():
         gpu_model = layout.idle_gpus[index].model
         group.sort(key=_whole_first)
-        devices = [face.device for face in group]
+        devices = [pool.devices[face.device.name] for face in group]
         name = devices[0].name.partition(_PART)[0]
         count = gpu_model.all_slices.bit_length() if gpu_model.placements else 0
         slots = tuple(_managed_slot(face, words, count) for face in group)

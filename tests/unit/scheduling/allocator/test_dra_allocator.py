@@ -459,3 +459,13 @@ def test_cached_results_of_cluster_states_are_bounded() -> None:
 def held() -> Counter[type[object]]:
     gc.collect()
     return Counter(type(obj) for obj in gc.get_objects() if isinstance(obj, tuple))
+
+
+def test_a_prepared_allocator_decides_as_one_that_is_not() -> None:
+    view = snapshots.fleet({"node-a": 2, "node-b": 3})
+    prepared = dra_allocator.Allocator(snapshots.DECIDING)
+    prepared.prepare(view)
+    for count in (1, 3, 4):
+        request = workload(objects.claim("c", objects.a_request("gpu", count)))
+        expected = dra_allocator.allocate(view, request, snapshots.DECIDING)
+        assert prepared.decide(view, request) == expected

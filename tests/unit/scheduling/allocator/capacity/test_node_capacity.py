@@ -129,3 +129,13 @@ def test_cached_capacity_of_a_replaced_pool_is_dropped() -> None:
     del view
     gc.collect()
     assert [reference_type() for reference_type in seen] == [None]
+
+
+def test_equivalent_pools_share_a_layout_and_others_do_not() -> None:
+    view = snapshots.view(
+        objects.a_slice("node-a", 2), objects.a_slice("node-b", 2), objects.a_slice("node-c", 3)
+    )
+    first, second, other = (pool_layout.get_layout(pool) for _, pool in sorted(view.pools.items()))
+    assert first is second
+    assert first is not other
+    assert (len(first.idle_gpus), len(other.idle_gpus)) == (2, 3)

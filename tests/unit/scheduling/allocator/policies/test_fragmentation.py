@@ -1,4 +1,6 @@
 import gc
+import random  # noqa: TID251 - the same every time
+from collections import Counter
 
 import pytest
 
@@ -132,3 +134,47 @@ def test_old_node_capacities_are_evicted_from_the_cache() -> None:
         )
         policy.score(node_capacities.candidate(seen, base.Usage(0, base.MPS, 1)))
     assert cards() - previous < 4000
+
+
+def useless_by_definition(
+    mix: workload_mix.WorkloadMix, step: tuple[int, int], gpus: tuple[base.GpuState, ...]
+) -> float:
+    """The sum over the shapes, one by one, of the idle thousandths that they cannot use."""
+    counted = [(gpu, number) for gpu, number in Counter(gpus).items() if gpu.remaining]
+    idle = sum(gpu.remaining * number for gpu, number in counted)
+    position, served = step
+    total = 0.0
+    for demand, weight in mix.shapes:
+        fitting = [(gpu, number) for gpu, number in counted if demand.fits(gpu)]
+        served_gpus = sum(number for _, number in fitting)
+        is_served = demand.gpu_count and served_gpus >= demand.gpu_count
+        used = sum(gpu.remaining * number for gpu, number in fitting)
+        is_served = is_served and demand.cpu in mix.cpus[:position]
+        total += weight * (idle - used if is_served else idle)
+    return total + 0.5 * (idle - served)
+
+
+def test_useless_capacity_is_the_sum_over_the_shapes_to_the_last_digit() -> None:
+    draw = random.Random(7)  # noqa: S311 - no secret
+    shapes = [
+        workload_mix.WorkloadShape(base.WHOLE, 1, cpu=1000),
+        workload_mix.WorkloadShape(base.WHOLE, 2, cpu=8000),
+        workload_mix.WorkloadShape(base.MPS, 1, 250),
+        workload_mix.WorkloadShape(base.MPS, 1, 700, 2000, frozenset({"T4"})),
+        workload_mix.WorkloadShape(base.MIG, 1, 110, 4000),
+        workload_mix.WorkloadShape(base.IDLE, 0, 0, 3000),
+    ]
+    kinds = [
+        node_capacities.TAKEN,
+        node_capacities.idle(),
+        node_capacities.idle(node_capacities.T4),
+        node_capacities.cut(0b11110000),
+        node_capacities.shared(-300),
+        *(node_capacities.shared(left) for left in (200, 300, 750)),
+    ]
+    for _ in range(200):
+        mix = workload_mix.build_mix((shape, draw.random()) for shape in shapes)
+        useless = fragmentation.UselessCapacity(mix)
+        gpus = tuple(draw.choices(kinds, k=draw.randrange(9)))
+        step = mix.cpu_step(draw.randrange(9000), 8000)
+        assert useless(step, gpus) == useless_by_definition(mix, step, gpus)

@@ -1,5 +1,7 @@
 from collections.abc import Sequence
 
+import pytest
+
 from driver import ids, reasons
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import base
@@ -94,15 +96,15 @@ def test_a_node_to_be_avoided_is_there_again_when_it_is_not() -> None:
 def test_refusals_that_are_equal_stand_together_by_name() -> None:
     other = allocator_types.NodeRejection(fits=1, requested=2)
     request = Asked(a=other, b=FULL, c=other)
-    assert [*request.board.rejections().items()] == [(other, (A, C)), (FULL, (B,))]
+    assert [*request.board.rejections(request.answer).items()] == [(other, (A, C)), (FULL, (B,))]
     request.change(A, FULL)
-    assert [*request.board.rejections().items()] == [(FULL, (A, B)), (other, (C,))]
+    assert [*request.board.rejections(request.answer).items()] == [(FULL, (A, B)), (other, (C,))]
     request.change(C, fit(C, 1))
-    assert [*request.board.rejections()] == [FULL]
+    assert [*request.board.rejections(request.answer)] == [FULL]
 
 
 def test_a_node_that_reaches_no_device_of_ours_is_neither_fit_nor_refused() -> None:
-    assert Asked().board.rejections() == {}
+    assert Asked().board.rejections(Asked().answer) == {}
 
 
 def test_a_node_that_is_gone_is_forgotten() -> None:
@@ -111,7 +113,7 @@ def test_a_node_that_is_gone_is_forgotten() -> None:
     request.view.changed = [A, B]
     assert request.renew() == []
     assert request.best() is None
-    assert request.board.rejections() == {}
+    assert request.board.rejections(request.answer) == {}
 
 
 def test_all_nodes_are_evaluated_again_when_changes_are_unknown() -> None:
@@ -137,3 +139,17 @@ def test_ranks_of_nodes_that_are_never_among_the_best_do_not_pile_up() -> None:
         assert request.best() == A
     assert request.board.heap_size < 100
     assert request.best_of(3) == [A, B, C]
+
+
+def test_a_pending_rejection_is_explained_when_rejections_are_read() -> None:
+    request = Asked(a=node_result.PENDING, b=FULL, c=node_result.PENDING)
+    request.change(C, fit(C, 1))
+    request.found[A] = FULL
+    request.names.clear()
+    assert request.board.rejections(request.answer) == {FULL: (A, B)}
+    assert request.board.rejections(request.answer) == {FULL: (A, B)}
+    assert request.names == [A]
+    request.found[A] = fit(A, 1)
+    request.change(B, node_result.PENDING)
+    with pytest.raises(TypeError, match="was rejected"):
+        request.board.rejections(lambda name: fit(name, 1))

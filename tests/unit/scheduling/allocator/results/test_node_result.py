@@ -7,7 +7,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import node_capacity
 from driver.scheduling.allocator.equivalence import node_signature
 from driver.scheduling.allocator.policies import ranking
-from driver.scheduling.allocator.results import node_result
+from driver.scheduling.allocator.results import node_result, result_cache
 from driver.scheduling.snapshot import cluster_state
 from tests.support import allocation, snapshots
 from tests.support.builders import objects
@@ -37,16 +37,17 @@ def question(view: cluster_state.ClusterState, policies: str = "pack") -> node_r
 
 def fit(
     view: cluster_state.ClusterState,
-    signature_results: node_result.SignatureResults | None,
+    signature_results: result_cache.SignatureResults | None,
     name: ids.NodeName,
 ) -> node_result.Fit:
-    evaluated = node_result.evaluate(question(view), view.nodes[name], signature_results)
+    evaluate_devices = None if signature_results is None else signature_results.get
+    evaluated = node_result.evaluate(question(view), view.nodes[name], evaluate_devices)
     assert isinstance(evaluated, node_result.Fit)
     return evaluated
 
 
 def test_equivalent_nodes_share_one_result_and_use_their_own_devices() -> None:
-    view, signature_results = fleet(), node_result.SignatureResults()
+    view, signature_results = fleet(), result_cache.SignatureResults()
     for name in NAMES:
         alone, together = fit(view, None, name), fit(view, signature_results, name)
         assert together.rank_key == alone.rank_key
@@ -58,15 +59,15 @@ def test_equivalent_nodes_share_one_result_and_use_their_own_devices() -> None:
 
 
 def test_device_options_are_cached_across_policies() -> None:
-    view, chances = fleet(), node_result.DeviceOptionsCache()
+    view, chances = fleet(), result_cache.DeviceOptionsCache()
     packed, spread = (
-        node_result.SignatureResults("shape", chances),
-        node_result.SignatureResults("shape", chances),
+        result_cache.SignatureResults("shape", chances),
+        result_cache.SignatureResults("shape", chances),
     )
     for policies, signature_results in (("pack", packed), ("spread", spread)):
         for name in NAMES:
             asking = question(view, policies)
-            evaluated = node_result.evaluate(asking, view.nodes[name], signature_results)
+            evaluated = node_result.evaluate(asking, view.nodes[name], signature_results.get)
             assert isinstance(evaluated, node_result.Fit)
             alone = node_result.evaluate(asking, view.nodes[name])
             assert isinstance(alone, node_result.Fit)
@@ -74,13 +75,18 @@ def test_device_options_are_cached_across_policies() -> None:
 
 
 def test_chances_that_were_not_used_for_long_are_found_again() -> None:
-    view, chances = fleet(), node_result.DeviceOptionsCache(most=4)
+    view, chances = fleet(), result_cache.DeviceOptionsCache(most=4)
     asking = question(view)
-    first = chances.get("a", asking, view.nodes[NAMES[0]])
-    assert chances.get("a", asking, view.nodes[NAMES[0]]) is first
-    chances.get("b", asking, view.nodes[NAMES[2]])
-    again = chances.get("a", asking, view.nodes[NAMES[0]])
-    assert again is not first
+
+    def options(shape: str, name: ids.NodeName) -> object:
+        signature = asking.capacities.signature(view, view.nodes[name])
+        assert signature is not None
+        return chances.get(shape, signature, asking, view.nodes[name])
+
+    first = options("a", NAMES[0])
+    assert options("a", NAMES[0]) is first
+    options("b", NAMES[2])
+    assert options("a", NAMES[0]) is not first
 
 
 def test_a_node_whose_devices_changed_since_answers_as_it_is_now() -> None:
