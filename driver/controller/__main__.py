@@ -7,6 +7,9 @@ import sys
 import uuid
 from collections.abc import Sequence
 
+from driver.runtime import program_start
+
+# isort: split
 from driver import errors
 from driver.controller import app
 from driver.controller.config import ControllerConfig
@@ -16,6 +19,7 @@ from driver.runtime import gc_tuning, logs
 
 def main(arguments: Sequence[str]) -> int:
     """Run the controller; the exit code."""
+    program_start.finish_imports()
     try:
         config = ControllerConfig.read(arguments)
         logs.configure(config.log_level)

@@ -6,6 +6,9 @@ import sys
 import uuid
 from collections.abc import Sequence
 
+from driver.runtime import program_start
+
+# isort: split
 from driver import errors
 from driver.kube import client
 from driver.runtime import logs
@@ -15,6 +18,7 @@ from driver.webhook.config import AdmissionConfig
 
 def main(arguments: Sequence[str]) -> int:
     """Run the webhook; the exit code."""
+    program_start.finish_imports()
     try:
         config = AdmissionConfig.read(arguments)
         logs.configure(config.log_level)

@@ -1,4 +1,4 @@
-"""Programs of a node load structlog without rich."""
+"""Programs that stay load structlog without rich."""
 
 import subprocess
 import sys
@@ -8,8 +8,10 @@ import pytest
 _REPORT = "import sys; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
 
 
-@pytest.mark.parametrize("program", ["driver.kubeletplugin", "driver.mps"])
-def test_a_program_on_a_node_does_not_load_rich(program: str) -> None:
+@pytest.mark.parametrize(
+    "program", ["driver.kubeletplugin", "driver.mps", "driver.controller", "driver.webhook"]
+)
+def test_a_program_that_stays_does_not_load_rich(program: str) -> None:
     script = (
         "import runpy, sys\n"
         "sys.argv = ['x', '--help']\n"
