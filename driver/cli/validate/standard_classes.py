@@ -30,7 +30,7 @@ def device_classes(driver: str) -> dict[str, dra_device_classes.DeviceClass]:
 def _of(name: str, kind: str, sharing: str) -> dra_device_classes.DeviceClass:
     terms = [f'device.driver == "{names.DRIVER}"', f'{_attribute("type")} == "{kind}"']
     terms += [f'{_attribute("sharing")} == "{sharing}"'] if sharing else []
-    return dra_device_classes.DeviceClass(name, (" && ".join(terms),))
+    return dra_device_classes.DeviceClass(name, (" && ".join(terms),), is_converted=True)
 
 
 def _slice() -> dra_device_classes.DeviceClass:
@@ -45,7 +45,9 @@ def _slice() -> dra_device_classes.DeviceClass:
         "isolation": "limits",
     }
     opaque: fields.Raw = {"driver": names.DRIVER, "parameters": parameters}
-    return dra_device_classes.DeviceClass(names.CLASS_SLICE, (expression,), (opaque,))
+    return dra_device_classes.DeviceClass(
+        names.CLASS_SLICE, (expression,), (opaque,), is_converted=True
+    )
 
 
 def _attribute(name: str) -> str:
