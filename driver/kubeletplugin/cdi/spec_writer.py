@@ -183,24 +183,15 @@ class CdiSpecWriter:
         refs = (_instance_ref(device, record) for device in record.devices)
         return all(self._instance_exists(ref) for ref in refs if ref is not None)
 
-    def exists(self, record: checkpoint.Record) -> bool:
+    def exists(self, uid: ids.ClaimUid) -> bool:
         """Return whether the claim's spec and the files it mounts exist."""
-        requests = device_metadata.carrier_devices(record)
-        return self.has_spec(record.uid) and self._files.metadata.exists(record.uid, requests)
+        return self._files.specs.exists(uid) and self._files.metadata.exists(uid)
 
-    def has_spec(self, uid: ids.ClaimUid) -> bool:
-        """Return whether the claim's spec exists."""
-        return self._files.specs.exists(uid)
-
-    def remove(self, uid: ids.ClaimUid, record: checkpoint.Record | None = None) -> None:
-        """Remove the claim's spec and files, of its record if it has one.
-
-        Succeeds if there are none.
-        """
+    def remove(self, uid: ids.ClaimUid) -> None:
+        """Remove the claim's spec and files; succeeds if there are none."""
         self._written_from.pop(uid, None)
         self._files.specs.remove(uid)
-        requests = None if record is None else device_metadata.carrier_devices(record)
-        self._files.metadata.remove(uid, requests)
+        self._files.metadata.remove(uid)
 
     def claim_gpus(self, uid: ids.ClaimUid) -> tuple[ids.GpuUuid, ...]:
         """Return the GPUs in the claim's spec on disk, wholly or in part, sorted.

@@ -71,7 +71,7 @@ class Executor:
 
     def is_in_place(self, record: checkpoint.Record) -> bool:
         """Return whether a completed record is in place, as far as files tell."""
-        return self._records.is_current_boot(record) and self._specs.exists(record)
+        return self._records.is_current_boot(record) and self._specs.exists(record.uid)
 
     def restore(self, record: checkpoint.Record) -> checkpoint.Record:
         """Restore what a completed record says; the caller holds its GPUs.
@@ -82,7 +82,7 @@ class Executor:
         if not (self._records.is_current_boot(record) and self._specs.instances_exist(record)):
             self._settle(record.gpus)
             return self._redo(record)
-        if not self._specs.exists(record):
+        if not self._specs.exists(record.uid):
             self._specs.write(record)
         return record
 
@@ -94,7 +94,7 @@ class Executor:
         return tuple(
             uid
             for uid in self._records.damaged_uids()
-            if self._specs.has_spec(uid) and self._records.read(uid) is None
+            if self._specs.exists(uid) and self._records.read(uid) is None
         )
 
     def unaccounted_gpus(self) -> dict[ids.ClaimUid, tuple[ids.GpuUuid, ...]]:
@@ -112,7 +112,7 @@ class Executor:
                 dataclasses.replace(record, state=checkpoint.State.STARTED)
             )
         self._undo_steps(record)
-        self._specs.remove(record.uid, record)
+        self._specs.remove(record.uid)
         self._records.remove(record.uid)
 
     def _execute(
@@ -138,7 +138,7 @@ class Executor:
 
     def _redo(self, record: checkpoint.Record) -> checkpoint.Record:
         """Redo a completed record; on failure it stays as it was, for the next time."""
-        self._specs.remove(record.uid, record)
+        self._specs.remove(record.uid)
         if not record.steps:
             return self._execute(record, [], _never)
         self._undo_steps(record)
@@ -149,7 +149,7 @@ class Executor:
         except errors.RationError as problem:
             with contextlib.suppress(errors.RationError):
                 self._undo_steps(_started_steps(started, facts, problem))
-                self._specs.remove(record.uid, record)
+                self._specs.remove(record.uid)
                 self._records.rewrite(record)
             raise
 

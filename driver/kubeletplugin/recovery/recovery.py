@@ -99,7 +99,7 @@ class Recovery:
 
     def _check_spec(self, record: checkpoint.Record) -> None:
         specs = self._specs
-        is_current = specs.exists(record) and specs.is_current(record.uid)
+        is_current = specs.exists(record.uid) and specs.is_current(record.uid)
         if self._is_prepared(record) and not is_current:
             with self._locks.claim(record.uid), self._locks.gpus(record.gpus):
                 self._restore_spec(record.uid)
@@ -112,7 +112,7 @@ class Recovery:
         record = self._records.read(uid)
         if record is None or not self._is_prepared(record):
             return
-        if not self._specs.exists(record):
+        if not self._specs.exists(uid):
             self._executor.restore(record)
             log.warning("a CDI spec was gone, and is back", claim_uid=uid)
         elif self._specs.refresh(record):

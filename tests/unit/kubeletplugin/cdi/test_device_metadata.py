@@ -164,23 +164,9 @@ def test_missing_files_of_a_claim_are_created_again(node: gpunode.GpuNode, lost:
 
 
 def test_metadata_of_a_claim_without_a_record_is_removed(node: gpunode.GpuNode) -> None:
-    gpunode.write(node.told / f".{allocated_claims.OTHER_UID}.gpu.json.new", "torn")
+    gpunode.write(node.told / allocated_claims.OTHER_UID / ".gpu.json.new", "torn")
     assert node.process().recover().orphans == [allocated_claims.OTHER_UID]
     assert node.files() == {}
-
-
-def test_metadata_in_a_folder_of_the_previous_version_is_replaced(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(allocated_claims.an_allocated_claim())
-    node.process().preparer.prepare(ref, gpunode.never)
-    expected = node.files()
-    (path,) = node.told.iterdir()
-    path.unlink()
-    gpunode.write(node.told / ref.uid / "gpu.json", "{}")
-    node.process().recover()
-    (node.told / ref.uid / "gpu.json").unlink()
-    assert node.files() == expected
-    assert node.process().preparer.unprepare(ref) is None
-    assert list(node.told.iterdir()) == []
 
 
 def _mig(node: gpunode.GpuNode) -> mig.Mig:
