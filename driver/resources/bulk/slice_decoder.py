@@ -5,11 +5,12 @@ but their UUIDs. A part of a device is looked up by its JSON text, and read only
 slice with a field that few have is read by `slices` alone.
 """
 
+import functools
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Generic, TypedDict, TypeVar
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 
@@ -17,9 +18,8 @@ from driver import errors, ids
 from driver.resources import fields
 from driver.resources.dra import attributes, capacities, slices
 
-K = TypeVar("K")
-T = TypeVar("T")
 _MOST = 1 << 11
+"""Texts of each kind of part whose values are kept."""
 _NO_OBJECT, _NO_LIST = msgspec.Raw(b"{}"), msgspec.Raw(b"[]")
 
 
@@ -62,48 +62,16 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _value = msgspec.json.Decoder()
 
 
-class _Shared(dict[K, T], Generic[K, T]):
-    """Values by what they are read of; of more than `_MOST` all are forgotten."""
-
-    def __init__(self, read: Callable[[K], T]) -> None:
-        super().__init__()
-        self._read = read
-
-    def __missing__(self, key: K) -> T:
-        if len(self) >= _MOST:
-            self.clear()
-        value = self[key] = self._read(key)
-        return value
-
-
 def _read_attributes(text: bytes) -> attributes.Attributes:
     obj = _members.decode(text)
-    values = map(_attributes.__getitem__, map(bytes, obj.values()))
-    result: dict[str, attributes.Value] = _owners[tuple(obj)]().__dict__
+    values = map(_read_attribute, map(bytes, obj.values()))
+    result: dict[str, attributes.Value] = _owner(tuple(obj))().__dict__
     result.update(zip(obj, values, strict=True))
     return result
 
 
-def _read_attribute(text: bytes) -> attributes.Value:
-    value = attributes.parse(fields.mapping({"value": _value.decode(text)}, "value"))
-    if value is None:
-        raise errors.BadInput("attributes", f"is {text!r}", "a value of a known kind")
-    return value
-
-
-def _read_capacity(text: bytes) -> Mapping[str, capacities.Capacity]:
-    return capacities.parse_all(fields.mapping({"capacity": _value.decode(text)}, "capacity"), "")
-
-
-def _read_taints(text: bytes) -> tuple[slices.Taint, ...]:
-    return slices.parse_taints({"taints": _value.decode(text)}, "")
-
-
-def _read_consumed_counters(text: bytes) -> tuple[slices.CounterUse, ...]:
-    return slices.parse_consumed_counters({"consumesCounters": _value.decode(text)}, "")
-
-
-def _new_owner(names: tuple[str, ...]) -> type:
+@functools.lru_cache(_MOST)
+def _owner(names: tuple[str, ...]) -> type:
     """Return a class whose instances' dictionaries share their keys (PEP 412).
 
     13 attributes take 200 bytes so, and 470 in a dictionary of their own.
@@ -111,11 +79,27 @@ def _new_owner(names: tuple[str, ...]) -> type:
     return type("Attributes", (), {"__doc__": ", ".join(names)})
 
 
-_owners = _Shared(_new_owner)
-_attributes = _Shared(_read_attribute)
-_capacities = _Shared(_read_capacity)
-_taints = _Shared(_read_taints)
-_consumed_counters = _Shared(_read_consumed_counters)
+@functools.lru_cache(_MOST)
+def _read_attribute(text: bytes) -> attributes.Value:
+    value = attributes.parse(fields.mapping({"value": _value.decode(text)}, "value"))
+    if value is None:
+        raise errors.BadInput("attributes", f"is {text!r}", "a value of a known kind")
+    return value
+
+
+@functools.lru_cache(_MOST)
+def _read_capacity(text: bytes) -> Mapping[str, capacities.Capacity]:
+    return capacities.parse_all(fields.mapping({"capacity": _value.decode(text)}, "capacity"), "")
+
+
+@functools.lru_cache(_MOST)
+def _read_taints(text: bytes) -> tuple[slices.Taint, ...]:
+    return slices.parse_taints({"taints": _value.decode(text)}, "")
+
+
+@functools.lru_cache(_MOST)
+def _read_consumed_counters(text: bytes) -> tuple[slices.CounterUse, ...]:
+    return slices.parse_consumed_counters({"consumesCounters": _value.decode(text)}, "")
 
 
 def decode(raw: bytes) -> object:
@@ -153,16 +137,16 @@ def _decode_plain(text: msgspec.Raw) -> object:
 
 
 def _read_devices(devices: list[_Device]) -> tuple[slices.Device, ...]:
-    attributes_of_gpus = _Shared(_read_attributes)
+    read_attributes = functools.cache(_read_attributes)  # of one slice: no other has equal ones
     return tuple(
         [
             slices.Device(
                 ids.DeviceName(sys.intern(device.name)),
-                attributes_of_gpus[bytes(device.attributes)],
-                _capacities[bytes(device.capacity)],
-                _taints[bytes(device.taints)],
+                read_attributes(bytes(device.attributes)),
+                _read_capacity(bytes(device.capacity)),
+                _read_taints(bytes(device.taints)),
                 device.allow_multiple_allocations,
-                _consumed_counters[bytes(device.consumes_counters)],
+                _read_consumed_counters(bytes(device.consumes_counters)),
             )
             for device in devices
         ]

@@ -91,8 +91,8 @@ def test_text_that_is_no_json_is_left_to_the_plain_decoder() -> None:
     assert slice_decoder.decode(b"[" * 5000) is None
 
 
-def test_forgotten_parts_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slice_decoder, "_MOST", 2)
-    many = [objects.with_values(objects.a_device(f"gpu-{n}"), serial=f"{n}") for n in range(9)]
+def test_forgotten_parts_are_read_again() -> None:
+    first = [objects.with_values(objects.a_device(f"gpu-{n}"), serial=f"{n}") for n in range(2100)]
+    many = [*first, first[0]]
     [result] = decode(objects.a_slice("node-a", many))
     assert result == slices.parse(objects.a_slice("node-a", many))
