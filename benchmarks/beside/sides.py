@@ -182,23 +182,24 @@ class _Folders(layout.NodeLayout):
         return self.root / "m"
 
 
+def _plugin_flags(folders: layout.NodeLayout, kubeconfig: Path, driver: str) -> Iterator[str]:
+    """Yield the flags of a least plugin, whose own folder is there by then."""
+    plugin = folders.kubelet / "plugins" / driver
+    plugin.mkdir(exist_ok=True)
+    yield f"--kubeconfig={kubeconfig}"
+    yield f"--driver={driver}"
+    yield f"--plugin-dir={plugin}"
+    yield f"--registry-dir={folders.kubelet / 'plugins_registry'}"
+
+
 @contextlib.contextmanager
 def _go(kube: client.KubeClient, kubeconfig: Path) -> Iterator[Side]:
     """The program of `goplugin`."""
     built = program.ensure(Path(__file__).parent / "goplugin")
 
     def command(folders: layout.NodeLayout) -> Sequence[str]:
-        plugin = folders.kubelet / "plugins" / GO_DRIVER
-        plugin.mkdir(exist_ok=True)
-        flags = {
-            "kubeconfig": kubeconfig,
-            "driver": GO_DRIVER,
-            "node": THEIRS,
-            "plugin-dir": plugin,
-            "registry-dir": folders.kubelet / "plugins_registry",
-            "cdi-dir": folders.cdi,
-        }
-        return [str(built), *(f"--{name}={value}" for name, value in flags.items())]
+        flags = _plugin_flags(folders, kubeconfig, GO_DRIVER)
+        return [str(built), *flags, f"--node={THEIRS}", f"--cdi-dir={folders.cdi}"]
 
     with (
         tempfile.TemporaryDirectory(prefix="g") as folder,
@@ -212,21 +213,13 @@ def _least(kube: client.KubeClient, kubeconfig: Path) -> Iterator[Side]:
     """The program of `least`."""
 
     def command(folders: layout.NodeLayout) -> Sequence[str]:
-        plugin = folders.kubelet / "plugins" / LEAST_DRIVER
-        plugin.mkdir(exist_ok=True)
-        flags = {
-            "kubeconfig": kubeconfig,
-            "driver": LEAST_DRIVER,
-            "plugin-dir": plugin,
-            "registry-dir": folders.kubelet / "plugins_registry",
-        }
         without_rich = "import runpy, sys; sys.modules['rich'] = None;"
         run = "runpy.run_module('benchmarks.beside.least', run_name='__main__', alter_sys=True)"
         return [
             sys.executable,
             "-c",
             f"{without_rich} {run}",
-            *(f"--{name}={value}" for name, value in flags.items()),
+            *_plugin_flags(folders, kubeconfig, LEAST_DRIVER),
         ]
 
     with (
