@@ -1,10 +1,11 @@
 """The controller, wired: reflectors -> stores -> triggers -> decider -> writers, under a Lease.
 
-A standby holds nothing: it starts listing when it wins, so its first picture is fresh (D22).
+A standby holds nothing. It lists when it has the Lease, and what leaders write only when the last
+one can write no more, so that no allocation is missed (D22).
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent import futures
 from dataclasses import dataclass
 
@@ -41,11 +42,15 @@ from driver.scheduling.reports.documents import explanation
 
 _log = structlog.get_logger(__name__)
 _STALE_S = 120.0
+_POLL_S = 0.2
 _LEASE = "ration-controller"
 
 
 class Leadership:
-    """Holds the Lease; `won` is set while this process leads. `lose` ends the process at once."""
+    """Holds the Lease; `lose` ends the process at once.
+
+    `acquired` is set with the Lease, `won` with the right to write, some seconds later.
+    """
 
     def __init__(
         self, elector: lease.Elector, counters: metrics.Metrics, lose: Callable[[], None]
@@ -53,6 +58,7 @@ class Leadership:
         self._elector = elector
         self._metrics = counters
         self._lose = lose
+        self.acquired = elector.acquired
         self.won = threading.Event()
 
     def run(self, stop: threading.Event) -> None:
@@ -110,16 +116,7 @@ class App:
         life.thread("elector", self._leadership.run)
         life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)
         life.on_stop("writers", lambda: pool.shutdown(wait=True, cancel_futures=True))
-        for name, informer in reflectors.items():
-            follow = lifecycle.start_after(self._leadership.won, informer.run, self._clock)
-            life.thread(f"reflector-{name}", follow, interrupt=informer.interrupt)
-        life.thread(
-            "decider",
-            lifecycle.start_after(
-                self._leadership.won, lambda stop: _decide(stop, reflectors, decider), self._clock
-            ),
-            interrupt=self._items.shut_down,
-        )
+        self._add_decider(life, reflectors, decider)
         life.thread(
             "saying", lifecycle.start_after(self._leadership.won, self._reporter.run, self._clock)
         )
@@ -147,6 +144,28 @@ class App:
             policies=self._config.policies,
         )
         return life.run()
+
+    def _add_decider(
+        self,
+        life: lifecycle.Lifecycle,
+        reflectors: informers.Reflectors,
+        decider: scheduler_build.Scheduler,
+    ) -> None:
+        """Add the threads that read once this process has the Lease, or leads, and that decides."""
+        for name, informer in reflectors.items():
+            readable = name in informers.LISTED_BEFORE_TERM
+            start = self._leadership.acquired if readable else self._leadership.won
+            follow = lifecycle.start_after(start, informer.run, self._clock)
+            life.thread(f"reflector-{name}", follow, interrupt=informer.interrupt)
+        life.thread(
+            "decider",
+            lifecycle.start_after(
+                self._leadership.acquired,
+                lambda stop: _decide(stop, reflectors, decider, self._leadership.won),
+                self._clock,
+            ),
+            interrupt=self._items.shut_down,
+        )
 
     def _register_collector(
         self,
@@ -334,12 +353,20 @@ def _decide(
     stop: threading.Event,
     reflectors: dict[str, reflector.Reflector[object]],
     decider: scheduler_build.Scheduler,
+    won: threading.Event,
 ) -> None:
-    """Decide once every cache has its first listing."""
-    for informer in reflectors.values():
-        while not stop.is_set() and not informer.synced.wait(0.2):
-            continue
+    """Decide once every cache has its first listing, and this process leads."""
+    _wait_all(stop, (reflectors[name].synced for name in informers.LISTED_BEFORE_TERM))
+    decider.prepare()
+    gc_tuning.freeze()
+    _wait_all(stop, (won, *(informer.synced for informer in reflectors.values())))
     decider.prepare()
     gc_tuning.freeze()
     _log.info("caches filled")
     decider.loop.run(stop)
+
+
+def _wait_all(stop: threading.Event, events: Iterable[threading.Event]) -> None:
+    for event in events:
+        while not stop.is_set() and not event.wait(_POLL_S):
+            continue

@@ -70,6 +70,8 @@ class _Record:
 class Elector:
     """Acquires, renews and releases the lease. `run` is a thread's target.
 
+    `acquired` is set with the lease: the holder may read. It may write once it has a term.
+
     `identity` must be new in every process (pod name and a random part): it is half of the fencing
     token. Raises BadInput for one that does not fit into a field manager.
     """
@@ -92,6 +94,7 @@ class Elector:
         self._term: Term | None = None
         self._renewed_at = 0.0
         self._settled = False
+        self.acquired = threading.Event()
 
     @property
     def is_leader(self) -> bool:
@@ -154,6 +157,7 @@ class Elector:
             log.info("lease not acquired", error=str(e))
             return False
         log.info("lease acquired", identity=self._identity, transitions=transitions)
+        self.acquired.set()
         return True
 
     def _is_free(self, record: _Record) -> bool:

@@ -18,6 +18,6 @@ def set_thresholds() -> None:
 
 
 def freeze() -> None:
-    """Freeze the current objects once the caches are filled: they are not visited again."""
+    """Freeze the current objects: they are not visited again, by a later call either."""
     gc.collect()
     gc.freeze()

@@ -21,6 +21,17 @@ slices must be newer than that by what a write may take.
 SLICES = gvr.RESOURCE_SLICES.plural
 _RULES = gvr.DEVICE_TAINT_RULES.plural
 _OWNERSHIP = (gvr.NODES.plural, SLICES, _RULES)
+LISTED_BEFORE_TERM = frozenset(
+    kind.plural
+    for kind in (
+        *(gvr.NODES, gvr.RESOURCE_SLICES, gvr.DEVICE_CLASSES, gvr.PODS, gvr.NAMESPACES),
+        *(gvr.PVCS, gvr.PVS, gvr.STORAGE_CLASSES, gvr.CSI_NODES, gvr.CSI_DRIVERS),
+        *(gvr.STORAGE_CAPACITIES, gvr.VOLUME_ATTACHMENTS),
+    )
+)
+"""Kinds that a new leader lists while it waits for its term. Claims and rules are not among them:
+listed then, they could lack the last write of the leader before.
+"""
 Reflectors = dict[str, reflector.Reflector[object]]
 """By name."""
 

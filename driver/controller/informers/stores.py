@@ -77,16 +77,6 @@ def empty() -> Stores:
     )
 
 
-def node_slices(caches: Stores, node: ids.NodeName, driver: str) -> tuple[slices.Slice, ...]:
-    """Return the slices of a node's own pool, with the taints that rules add."""
-    mine = (
-        entry
-        for entry in caches.slices.snapshot().values()
-        if entry.node == node and entry.driver == driver
-    )
-    return tuple(taint_rules.apply_rules(mine, caches.taint_rules.snapshot().values()))
-
-
 def pod_claims(caches: Stores, pod: pods.Pod) -> tuple[claims.Claim, ...]:
     """Return the existing claims that a pod names."""
     maybe_claims = (caches.claims.get(key) for key in pod.claim_keys)
@@ -114,6 +104,27 @@ def consumer_pods(caches: Stores, claim: claims.Claim) -> Iterator[pods.Pod]:
             if pod is not None and not pod.finished and allocation_hold.is_reserved_by(claim, pod)
         }
     yield from users.values()
+
+
+class NodeSlices:
+    """A driver's slices by node, grouped once for each snapshot. For one thread."""
+
+    def __init__(self, caches: Stores, driver: str) -> None:
+        self._caches = caches
+        self._driver = driver
+        self._grouped: Mapping[ids.Key, slices.Slice] | None = None
+        self._by_node: dict[ids.NodeName, list[slices.Slice]] = {}
+
+    def get(self, node: ids.NodeName) -> tuple[slices.Slice, ...]:
+        """Return the slices of a node's own pool, with the taints that rules add."""
+        current = self._caches.slices.snapshot()
+        if current is not self._grouped:
+            self._grouped, self._by_node = current, {}
+            for entry in current.values():
+                if entry.node is not None and entry.driver == self._driver:
+                    self._by_node.setdefault(entry.node, []).append(entry)
+        rules = self._caches.taint_rules.snapshot().values()
+        return tuple(taint_rules.apply_rules(self._by_node.get(node, ()), rules))
 
 
 class PodsByClaim:

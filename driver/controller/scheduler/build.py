@@ -352,7 +352,7 @@ def _reconcilers(
         "claim": _build_claims(base).reconcile,
         "node": condition_writer.NodeConditions(
             caches.nodes,
-            lambda name: stores.node_slices(caches, name, context.settings.driver),
+            stores.NodeSlices(caches, context.settings.driver).get,
             base.workloads,
             context.clock,
         ).reconcile,

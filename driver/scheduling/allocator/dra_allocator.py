@@ -43,6 +43,7 @@ class Allocator:
 
     def prepare(self, view: snapshot.Snapshot) -> None:
         """Compute what every decision needs of each node, ahead of the first one."""
+        requests.compile_class_selectors(view)
         self._policies.prepare(view)
         self._refresh(view)
         for node in view.nodes.values():

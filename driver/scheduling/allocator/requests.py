@@ -43,6 +43,13 @@ class RequestSpec:
     subrequests: tuple[SubRequest, ...]
 
 
+def compile_class_selectors(view: snapshot.Snapshot) -> None:
+    """Compile the selectors of every class, ahead of the first request for it."""
+    for device_class in view.classes.values():
+        for expression in device_class.selectors:
+            selector_match.get_matcher(expression)
+
+
 def parse_requests(
     view: snapshot.Snapshot, workload_claims: Iterable[claims.Claim]
 ) -> tuple[RequestSpec, ...] | allocator_types.Unschedulable:

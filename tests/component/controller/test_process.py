@@ -13,7 +13,7 @@ import pytest
 import urllib3
 
 from driver import clock, names
-from driver.kube import gvr
+from driver.kube import gvr, lease
 from tests.fakes import controller_process, waiting
 from tests.fakes.apiserver import server as api_server
 from tests.fakes.controller_process import HERE, Process, ask, start, status_of
@@ -32,6 +32,11 @@ def api() -> Iterator[api_server.ApiServer]:
 def controllers() -> Iterator[list[Process]]:
     with controller_process.killed_at_the_end() as running:
         yield running
+
+
+def leaders_term(api: api_server.ApiServer) -> str:
+    spec = (api.read(gvr.LEASES, "ration-controller", "ration-system") or {})["spec"]
+    return f"{spec['holderIdentity']}/{spec['leaseTransitions']}"
 
 
 def test_an_invalid_workload_mix_stops_the_controller_and_names_the_field(
@@ -58,13 +63,29 @@ def test_a_claim_is_allocated_under_the_leaders_name(
     ask(api, "mine")
     waiting.until(lambda: status_of(api, "mine").get("allocation"), within_s=25)
     assert [one["resource"] for one in status_of(api, "mine")["reservedFor"]] == ["holds"]
-    lease = api.read(gvr.LEASES, "ration-controller", "ration-system") or {}
-    term = f"{lease['spec']['holderIdentity']}/{lease['spec']['leaseTransitions']}"
+    term = leaders_term(api)
     written = [
         one for one in api.requests if one.method == "PATCH" and "resourceclaims" in one.path
     ]
     assert {one.field_manager for one in written} == {f"ration-controller/{term}"}
     waiting.until(lambda: len(api.all(gvr.EVENTS)) == 2)
+
+
+def test_nodes_are_listed_with_the_lease_and_claims_once_writes_of_others_ended(
+    api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
+) -> None:
+    start(controllers, api, tmp_path)
+    ask(api, "mine")
+    waiting.until(lambda: status_of(api, "mine").get("allocation"), within_s=25)
+    by_kind = {request.path.rpartition("/")[2]: request.at for request in reversed(api.requests)}
+    acquired_at = min(
+        request.at
+        for request in api.requests
+        if request.method == "POST" and request.path.endswith("/leases")
+    )
+    assert acquired_at < by_kind["nodes"] < by_kind["resourceclaims"]
+    assert by_kind["resourceclaims"] - acquired_at >= lease.Timings().settle_s
+    assert by_kind["devicetaintrules"] - acquired_at >= lease.Timings().settle_s
 
 
 def test_a_managed_driver_is_handed_over_by_the_process_that_leads(
@@ -76,8 +97,7 @@ def test_a_managed_driver_is_handed_over_by_the_process_that_leads(
     waiting.until(lambda: api.all(gvr.DEVICE_TAINT_RULES), within_s=25)
     (rule,) = api.all(gvr.DEVICE_TAINT_RULES)
     assert rule["spec"]["taint"] == {"key": names.HANDOVER_TAINT, "effect": "NoSchedule"}
-    lease = api.read(gvr.LEASES, "ration-controller", "ration-system") or {}
-    term = f"{lease['spec']['holderIdentity']}/{lease['spec']['leaseTransitions']}"
+    term = leaders_term(api)
     assert rule["metadata"]["annotations"] == {names.FENCE: f"ration-controller/{term}"}
     waiting.until(
         lambda: {event["reason"] for event in api.all(gvr.EVENTS)} == {"AllocatorChanging"}
@@ -157,8 +177,7 @@ def test_a_passed_refusal_retries_prepare_and_a_permanent_one_evicts_the_pod(
     assert meta("late")["annotations"] == {"ration.dev/prepare-again": "2026-11-21T09:00:00Z"}
     waiting.until(lambda: "deletionTimestamp" in meta("never"))
     assert "deletionTimestamp" not in meta("late")
-    lease = api.read(gvr.LEASES, "ration-controller", "ration-system") or {}
-    term = f"{lease['spec']['holderIdentity']}/{lease['spec']['leaseTransitions']}"
+    term = leaders_term(api)
     written = [one for one in api.requests if one.method != "GET" and "/pods/" in one.path]
     assert {one.field_manager for one in written} == {f"ration-controller/{term}"}
     waiting.until(lambda: {one["reason"] for one in api.all(gvr.EVENTS)} == {"PodEvicted"})
@@ -198,9 +217,9 @@ def test_a_leader_whose_lease_is_taken_ends_itself(
     process = start(controllers, api, tmp_path)
     ask(api, "one")
     waiting.until(lambda: status_of(api, "one").get("allocation"), within_s=25)
-    lease = api.read(gvr.LEASES, "ration-controller", "ration-system") or {}
-    lease["spec"]["holderIdentity"] = "somebody-else"
-    api.put(gvr.LEASES, lease)
+    taken = api.read(gvr.LEASES, "ration-controller", "ration-system") or {}
+    taken["spec"]["holderIdentity"] = "somebody-else"
+    api.put(gvr.LEASES, taken)
     began = TIME.monotonic()
     assert process.wait(20) == 1
     assert TIME.monotonic() - began < 15

@@ -83,6 +83,7 @@ def test_the_first_takes_the_lease_settles_and_leads(
         waiting.until(lambda: spec(api).get("holderIdentity") == "one")
         acquired_at = item.clock.monotonic()
         assert not item.elector.is_leader
+        waiting.until(item.elector.acquired.is_set)
         waiting.until(lambda: item.terms)
         assert item.led_at - acquired_at >= QUICK.settle_s - 0.1
         assert item.terms == [lease.Term("one", 0)]

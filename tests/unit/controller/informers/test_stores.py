@@ -3,7 +3,7 @@
 from driver import errors, ids, names
 from driver.controller.informers import stores
 from driver.resources.core import pods
-from driver.resources.dra import claims
+from driver.resources.dra import claims, slices, taint_rules
 from driver.scheduling.snapshot import allocation_hold
 from tests.support.builders import objects
 
@@ -51,3 +51,37 @@ def test_a_pod_with_a_hold_and_its_group_s_entry_counts_once() -> None:
     hold = allocation_hold.pod_hold(pods.parse(grouped("b")))
     assert users(every, hold, GROUP) == ["b", "a"]
     assert users(every, hold) == ["b"]
+
+
+def slice_names(caches: stores.NodeSlices, node: str) -> list[str]:
+    return [entry.name for entry in caches.get(ids.NodeName(node))]
+
+
+def test_the_slices_of_a_node_are_its_own_of_the_driver_and_follow_changes() -> None:
+    every = stores.empty()
+    every.slices.set_parser(slices.parse, refuse)
+    grouped_slices = stores.NodeSlices(every, names.DRIVER)
+    assert slice_names(grouped_slices, "node-a") == []
+    every.slices.apply(objects.a_slice("node-a"))
+    every.slices.apply(objects.a_slice("node-b"))
+    every.slices.apply(objects.a_slice("node-a", driver="nic.example.com"))
+    assert slice_names(grouped_slices, "node-a") == [f"node-a-{names.DRIVER}-00000"]
+    gone = objects.a_slice("node-a")
+    gone["metadata"]["resourceVersion"] = "1000000"
+    every.slices.apply(gone, deleted=True)
+    assert slice_names(grouped_slices, "node-a") == []
+
+
+def test_the_slices_of_a_node_have_the_taints_of_rules() -> None:
+    every = stores.empty()
+    every.slices.set_parser(slices.parse, refuse)
+    every.taint_rules.set_parser(taint_rules.parse, refuse)
+    every.slices.apply(objects.a_slice("node-a", 1))
+    grouped_slices = stores.NodeSlices(every, names.DRIVER)
+    spec = {
+        "deviceSelector": {"driver": names.DRIVER},
+        "taint": {"key": "maintenance", "effect": "NoSchedule"},
+    }
+    every.taint_rules.apply({"metadata": objects.meta("rule", None), "spec": spec})
+    (entry,) = grouped_slices.get(ids.NodeName("node-a"))
+    assert "maintenance" in {taint.key for taint in entry.devices[0].taints}
