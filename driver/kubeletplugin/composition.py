@@ -235,7 +235,7 @@ def _build_parts(
     partitions = mig_instances.MigInstances(library.session, time, observer)
     pending = pending_mig.PendingGpus(config.state_dir / "mig-owed", boot_id, observer)
     refusals = mig_mode_refusals.ModeRefusals(time)
-    mig_acts = mig_steps.MigSteps(partitions, gpus.refresh_gpu, pending.add, refusals)
+    mig_acts = mig_steps.MigSteps(partitions, gpus, pending.add, refusals)
     node_locks = locks.Locks(config.state_dir / "locks", time)
     deferred = pending_settings.PendingSettings(
         sharing.table(),

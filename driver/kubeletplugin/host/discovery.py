@@ -3,13 +3,14 @@
 import dataclasses
 import threading
 from collections import Counter
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeVar
 
 from driver import errors, ids
 from driver.devices import mig, model
 from driver.kubeletplugin import ports
 
+T = TypeVar("T")
 OwnInstances = Callable[[], frozenset[mig.InstanceRef]]
 """MIG instances that are or may be ours, by the node's records. Raises DeviceFault."""
 
@@ -121,11 +122,50 @@ class Discovery:
 
         The caller holds the GPU. Raises DeviceFault, and the inventory is no longer trusted.
         """
+        gpu = self._read_again(
+            uuid, lambda previous: model.mark_own(self._nvml.refresh_gpu(previous), self._ours())
+        )
+        with self._swapping:
+            self._swap(gpu)
+        return gpu
+
+    def is_current(self, gpu: model.Gpu, profile_ids: Iterable[int]) -> bool:
+        """Return whether its MIG mode and its instances of some profiles are as in `gpu`.
+
+        False if that cannot be read: then `refresh_gpu` raises why.
+        """
+        try:
+            return self._nvml.is_current(gpu, profile_ids)
+        except errors.DeviceFault:
+            return False
+
+    def set_mig_mode(self, uuid: ids.GpuUuid, *, enabled: bool) -> None:
+        """Record that we changed the MIG mode, so that there is no instance; re-read the minor.
+
+        The caller holds the GPU. Raises DeviceFault as `refresh_gpu` does.
+        """
+        minor = self._read_again(uuid, self._nvml.read_minor)
+        self._replace(
+            uuid,
+            lambda gpu: model.with_mig(dataclasses.replace(gpu, minor=minor), (), enabled=enabled),
+        )
+
+    def add_instance(self, uuid: ids.GpuUuid, instance: mig.Instance) -> None:
+        """Record that we created a MIG instance; the caller holds the GPU."""
+        own = dataclasses.replace(instance, ours=True)
+        self._replace(uuid, lambda gpu: model.with_instance(gpu, own))
+
+    def remove_instance(self, ref: mig.InstanceRef) -> None:
+        """Record that we destroyed a MIG instance; the caller holds the GPU."""
+        self._replace(ref.gpu, lambda gpu: model.without_instance(gpu, ref))
+
+    def _read_again(self, uuid: ids.GpuUuid, read: Callable[[model.Gpu], T]) -> T:
+        """Read something of a GPU. Raises DeviceFault, and the inventory is no longer trusted."""
         previous = next((gpu for gpu in self._inventory.all_gpus if gpu.uuid == uuid), None)
         if previous is None:
             raise errors.DeviceFault(uuid, "finding it", -1, "not, or no longer, on this node")
         try:
-            gpu = model.mark_own(self._nvml.refresh_gpu(previous), self._ours())
+            return read(previous)
         except errors.Hung as hung:
             with self._swapping:
                 if self._inventory.by_uuid(uuid) is not None:
@@ -137,11 +177,19 @@ class Discovery:
                     self._doubts += 1
                     self._stale = True
             raise
+
+    def _replace(self, uuid: ids.GpuUuid, change: Callable[[model.Gpu], model.Gpu]) -> None:
+        """Replace a GPU that can be read; a reading in progress keeps the new one."""
         with self._swapping:
-            self._refresh_counts[uuid] += 1
-            self._inventory = model.with_gpu(self._inventory, gpu)
-            self._save()
-        return gpu
+            previous = self._inventory.by_uuid(uuid)
+            if previous is not None:
+                self._swap(change(previous))
+
+    def _swap(self, gpu: model.Gpu) -> None:
+        """Have a GPU as it is now; the caller holds `_swapping`."""
+        self._refresh_counts[gpu.uuid] += 1
+        self._inventory = model.with_gpu(self._inventory, gpu)
+        self._save()
 
     def _save(self) -> None:
         self._nvml.set_gpus(self._inventory)

@@ -73,6 +73,15 @@ def instance_facts(instance: mig.Instance) -> Mapping[str, str]:
     }
 
 
+def created_instance(step: steps.Step) -> mig.Instance | None:
+    """Return the created instance of a step; None if its facts are not known."""
+    ref, arguments = step_instance(step), step.arguments
+    if not {UUID, GPU_INSTANCE, COMPUTE_INSTANCE} <= arguments.keys():
+        return None
+    numbers = int(arguments[GPU_INSTANCE]), int(arguments[COMPUTE_INSTANCE])
+    return mig.Instance(numbers[0], ref.profile_id, ref.placement, numbers[1], ref.uuid)
+
+
 def planned_instances(
     planned: Sequence[steps.Step], facts: Sequence[Mapping[str, str]]
 ) -> Iterator[mig.InstanceRef]:
