@@ -77,6 +77,18 @@ def mark_own(gpu: Gpu, own_refs: Iterable[partition.InstanceRef]) -> Gpu:
     return replace(gpu, mig=partition.mark_own(gpu.mig, refs))
 
 
+def is_same_mig(first: Gpu, second: Gpu) -> bool:
+    """Return whether two readings of a GPU have the same minor, MIG mode and instances."""
+
+    def fields(gpu: Gpu) -> tuple[object, ...]:
+        if gpu.mig is None:
+            return (gpu.minor,)
+        instances = (replace(instance, ours=False) for instance in gpu.mig.instances)
+        return (gpu.minor, gpu.mig.enabled, frozenset(instances))
+
+    return fields(first) == fields(second)
+
+
 def with_mig(gpu: Gpu, instances: tuple[partition.Instance, ...], *, enabled: bool) -> Gpu:
     """Return the GPU with another MIG mode and other instances; as it is if it has no MIG."""
     if gpu.mig is None:

@@ -68,13 +68,13 @@ def _no_write_time(_uid: ids.ClaimUid) -> None:
 class Core:
     """Interface of the node to the process.
 
-    `read_gpus` reads the GPUs; raises DeviceFault. `recover` makes records, CDI and hardware agree
-    and returns what it could not; repeatable; raises NodeFault. `close` releases the library.
-    `watcher` is the GPUs' health; `rules` select the published faces. `records` raises NodeFault.
-    `gc_targets` is for claims that are gone, `usage_sources` for claims above their share,
-    `activity_sources` for device activity, `reset_target` for GPUs that ask for a reset,
-    `mode_refusals` for GPUs that refuse another MIG mode. `write_time` is when a claim's record was
-    written, in seconds since 1970.
+    `read_gpus` reads the GPUs, `check_gpus` those whose MIG changed; both raise DeviceFault.
+    `recover` makes records, CDI and hardware agree and returns what it could not; repeatable;
+    raises NodeFault. `close` releases the library. `watcher` is the GPUs' health; `rules` select
+    the published faces. `records` raises NodeFault. `gc_targets` is for claims that are gone,
+    `usage_sources` for claims above their share, `activity_sources` for device activity,
+    `reset_target` for GPUs that ask for a reset, `mode_refusals` for GPUs that refuse another MIG
+    mode. `write_time` is when a claim's record was written, in seconds since 1970.
     """
 
     preparation: ports.Preparation
@@ -91,6 +91,7 @@ class Core:
     reset_target: reset_watch.ResetTarget
     mode_refusals: mig_mode_refusals.ModeRefusals
     write_time: Callable[[ids.ClaimUid], float | None] = _no_write_time
+    check_gpus: Callable[[frozenset[ids.GpuUuid]], model.Inventory] | None = None
 
     def held_devices(self) -> frozenset[ids.DeviceName]:
         """Return the devices that claims hold, by the records. Raises NodeFault."""
@@ -214,6 +215,7 @@ def build_core(
         ),
         node.mode_refusals,
         node.records.write_time,
+        node.gpus.refresh_changed,
     )
 
 

@@ -365,6 +365,13 @@ class GpuChanged:
     gpu: ids.GpuUuid | None
 
 
+@dataclass(frozen=True, slots=True)
+class MigChanged:
+    """A GPU's MIG mode or instances changed, by us or by another hand. Its health did not."""
+
+    gpu: ids.GpuUuid
+
+
 class Watcher(Protocol):
     """The GPU driver's events and polls; see `nvml.health`. Raises DeviceFault."""
 
@@ -381,7 +388,7 @@ class Watcher(Protocol):
         """Watch exactly these GPUs; return the result for those added."""
         ...
 
-    def wait(self, timeout_s: float) -> health.XidEvent | GpuChanged | None:
+    def wait(self, timeout_s: float) -> health.XidEvent | GpuChanged | MigChanged | None:
         """Return the next event; None if there was none."""
         ...
 

@@ -46,7 +46,8 @@ class Discovery:
     """The inventory, read on request. Thread safe.
 
     Before the first read it is the content of `store`, none of it readable yet: a GPU that hangs
-    as this process starts is known all the same. A GPU with a hung call counts as one that cannot
+    as this process starts is known all the same. The store has the GPUs as last read; changes of
+    ours are in the records. A GPU with a hung call counts as one that cannot
     be read, and affects no other.
 
     MIG instances at `own_instances` are marked as ours: a record exists before an instance is
@@ -114,7 +115,8 @@ class Discovery:
             inventory = dataclasses.replace(inventory, gpus=gpus)
             self._inventory = model.retain_lost(self._inventory, inventory)
             self._stale = self._doubts != doubts
-            self._save()
+            self._nvml.set_gpus(self._inventory)
+            self._store.write(self._inventory)
         return self._inventory
 
     def refresh_gpu(self, uuid: ids.GpuUuid) -> model.Gpu:
@@ -127,7 +129,22 @@ class Discovery:
         )
         with self._swapping:
             self._swap(gpu)
+            self._store.write(self._inventory)
         return gpu
+
+    def refresh_changed(self, uuids: Iterable[ids.GpuUuid]) -> model.Inventory:
+        """Return the inventory; re-read it if one of these GPUs is not as known.
+
+        After changes of ours it is. Raises DeviceFault as `refresh` does.
+        """
+        for uuid in uuids:
+            known = self._inventory.by_uuid(uuid)
+            try:
+                if known is None or not model.is_same_mig(known, self._nvml.refresh_gpu(known)):
+                    return self.refresh()
+            except errors.DeviceFault:
+                return self.refresh()
+        return self._inventory
 
     def is_current(self, gpu: model.Gpu, profile_ids: Iterable[int]) -> bool:
         """Return whether its MIG mode and its instances of some profiles are as in `gpu`.
@@ -189,11 +206,7 @@ class Discovery:
         """Have a GPU as it is now; the caller holds `_swapping`."""
         self._refresh_counts[gpu.uuid] += 1
         self._inventory = model.with_gpu(self._inventory, gpu)
-        self._save()
-
-    def _save(self) -> None:
         self._nvml.set_gpus(self._inventory)
-        self._store.write(self._inventory)
 
     def _newest_reading(self, gpu: model.Gpu, counts: Counter[ids.GpuUuid]) -> model.Gpu:
         """Return a GPU as just read, unless it was refreshed meanwhile."""
