@@ -164,9 +164,8 @@ def build_core(
         BadInput: the offerings document is invalid.
     """
     node, rules = _build_parts(config, time, observer), _read_offerings(config.offerings)
-    session = node.library.session
+    session, unprepared = node.library.session, tombstones.Tombstones(time)
     scope = claim_request.NodeScope(config.node_name, config.driver_name, rules)
-    unprepared = tombstones.Tombstones(time)
     preparer = claim_preparer.Preparer(
         claim_request.ClaimRequests(scope, reader, node.gpus, unprepared),
         node.records,

@@ -138,9 +138,9 @@ class Discovery:
         After changes of ours it is. Raises DeviceFault as `refresh` does.
         """
         for uuid in uuids:
-            known = self._inventory.by_uuid(uuid)
+            gpu = self._inventory.by_uuid(uuid)
             try:
-                if known is None or not model.is_same_mig(known, self._nvml.refresh_gpu(known)):
+                if gpu is None or not model.is_same_mig(gpu, self._nvml.refresh_gpu(gpu)):
                     return self.refresh()
             except errors.DeviceFault:
                 return self.refresh()

@@ -101,10 +101,10 @@ class DeviceResolver:
             found_faces = {name: faces.find_face(current, name) for name in requested}
         return {name: self._as_offered(face) for name, face in found_faces.items()}
 
-    def _is_current(self, gpu: model.Gpu, known: Iterable[faces.Face | None]) -> bool:
-        """Return whether the faces, as known, are those of the GPU as it is."""
+    def _is_current(self, gpu: model.Gpu, requested: Iterable[faces.Face | None]) -> bool:
+        """Return whether the faces of the GPU as last read are those of the GPU as it is."""
         parts: list[faces.MigFace] = []
-        for face in known:
+        for face in requested:
             if face is None or (isinstance(face, faces.MigFace) and face.existing is not None):
                 return False
             if isinstance(face, faces.MigFace):

@@ -42,15 +42,15 @@ class MigDevice:
 
 
 def read_mig(
-    pci: ids.PciAddress, handle: object, total_bytes: int, known: mig.Mig | None = None
+    pci: ids.PciAddress, handle: object, total_bytes: int, previous: mig.Mig | None = None
 ) -> mig.Mig | None:
     """Return the GPU's MIG; None if it has none. Raises DeviceFault.
 
     Profiles and placements are reported with MIG off too; instances only with it on (NV-6). A
-    loaded driver never changes them: they are taken from `known`, an earlier reading.
+    loaded driver never changes them: they are taken from `previous`, an earlier reading.
     """
-    if known is not None:
-        return reread_mig(pci, handle, known)
+    if previous is not None:
+        return reread_mig(pci, handle, previous)
     modes = nvml_errors.call_if_supported(pci, pynvml.nvmlDeviceGetMigMode, handle)
     if modes is None:
         return None
@@ -89,7 +89,7 @@ def is_current(
     if not layout.enabled:
         return True
     chosen = frozenset(profile_ids)
-    known = {
+    expected = {
         (instance.gpu_instance, instance.profile_id, instance.placement)
         for instance in layout.instances
         if instance.profile_id in chosen
@@ -100,7 +100,7 @@ def is_current(
         for instance in instance_handles(pci, handle, profile_id)
         if (info := instance_info(pci, instance)) is not None
     }
-    return known == present
+    return expected == present
 
 
 def placement_of(info: Any) -> mig.Placement:  # noqa: ANN401 - pynvml's structures have no types
