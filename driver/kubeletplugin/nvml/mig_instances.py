@@ -293,7 +293,8 @@ def _compute_instances(gpu: str, instance: object) -> Iterator[object]:
 def _read_device(gpu: str, compute: object) -> tuple[int, str]:
     """Return the id of a compute instance, and its device's UUID. Raises DeviceFault.
 
-    The device in NVML's info is the MIG device (NV-4), and not the GPU as the header has it.
+    The header calls the device in NVML's info the parent; NVIDIA's DRA driver takes it for the MIG
+    device.
     """
     info = nvml_errors.call_nvml(gpu, pynvml.nvmlComputeInstanceGetInfo, compute)
     return int(info.id), str(nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetUUID, info.device))

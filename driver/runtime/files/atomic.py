@@ -13,7 +13,12 @@ _TEMPORARY_SUFFIX = ".new"
 
 def temporary_path(path: Path) -> Path:
     """Return where the next content of `path` is written, a name that readers ignore."""
-    return path.with_name(f".{path.name}{_TEMPORARY_SUFFIX}")
+    return Path(_temporary(str(path.parent), path.name))
+
+
+def _temporary(folder: str, name: str) -> str:
+    """Return the same by strings: each `with_name` takes as long as a system call."""
+    return f"{folder}/.{name}{_TEMPORARY_SUFFIX}"
 
 
 def target_name(name: str) -> str:
@@ -52,13 +57,14 @@ def replace(
     old after the machine's. The folder is created if missing. Raises NodeFault, with the old
     content still there.
     """
-    new = str(temporary_path(path))
+    folder, name = str(path.parent), path.name
+    new = _temporary(folder, name)
     try:
         _write(new, path.parent, data, mode, synced=synced)
         observer.on_point(f"temporary written: {path.name}")
         os.rename(new, path)  # noqa: PTH104 - a Path takes as long again
         if synced:
-            _sync(path.parent)
+            _sync(folder)
     except OSError as e:
         raise errors.NodeFault("write", str(path), str(e)) from e
     observer.on_point(f"file written: {path.name}")
@@ -95,19 +101,20 @@ def remove(path: Path, observer: failpoints.Observer, *, synced: bool = True) ->
 
     Without `synced` they may be back after the death of the machine.
     """
+    folder, name = str(path.parent), path.name
     try:
-        _unlink(temporary_path(path))
-        _unlink(path)
-        if synced and path.parent.is_dir():
-            _sync(path.parent)
+        _unlink(_temporary(folder, name))
+        _unlink(str(path))
+        if synced:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                _sync(folder)
     except OSError as e:
         raise errors.NodeFault("remove", str(path), str(e)) from e
     observer.on_point(f"file removed: {path.name}")
 
 
-def _unlink(path: Path) -> None:
+def _unlink(name: str) -> None:
     """Remove an existing file; if it is missing, an unwritable folder does not matter."""
-    name = str(path)
     try:
         os.lstat(name)
     except (FileNotFoundError, NotADirectoryError):
@@ -116,7 +123,7 @@ def _unlink(path: Path) -> None:
         os.unlink(name)  # noqa: PTH108 - a Path takes as long again
 
 
-def _sync(folder: Path) -> None:
+def _sync(folder: str) -> None:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
