@@ -25,7 +25,8 @@ MAX_TASKS: Final = 16
 """Concurrent tasks of a lane: a GPU's readers, and the one caller that holds it."""
 _BREATH_S = 0.005
 _MOST_IDLE: Final = 4
-"""Threads that stay for the next tasks: a new one may wait a millisecond for a CPU."""
+_IDLE_S: Final = 10.0
+"""Threads that stay for the next tasks, and how long: a new one may wait long for a CPU."""
 _Inbox = queue.SimpleQueue[Callable[[], bool]]
 """Tasks of one thread; each returns whether the thread stays."""
 _local = threading.local()
@@ -183,10 +184,24 @@ class Lanes:
             inbox = self._idle.pop() if self._idle else None
         if inbox is None:
             inbox = queue.SimpleQueue()
-            threading.Thread(target=_work, args=(inbox,), name="nvml", daemon=True).start()
+            threading.Thread(target=self._work, args=(inbox,), name="nvml", daemon=True).start()
         context = contextvars.copy_context()  # a log's lines name their claim
         inbox.put(functools.partial(context.run, self._run, inbox, task, act))
         return task
+
+    def _work(self, inbox: _Inbox) -> None:
+        """Run tasks for as long as the thread stays."""
+        stays = True
+        while stays:
+            try:
+                run = inbox.get(timeout=_IDLE_S)
+            except queue.Empty:
+                with self._lock:
+                    stays = inbox not in self._idle  # then a task is about to be put there
+                    if not stays:
+                        self._idle.remove(inbox)
+            else:
+                stays = run()
 
     def _run(self, inbox: _Inbox, task: LaneTask, act: Callable[[], object]) -> bool:
         """Run `act` on the thread of that inbox; return whether the thread stays for others."""
@@ -206,9 +221,3 @@ class Lanes:
                     self._idle.append(inbox)
             task.done.set()
         return stays
-
-
-def _work(inbox: _Inbox) -> None:
-    """Run what comes, as long as the thread stays."""
-    while inbox.get()():
-        pass

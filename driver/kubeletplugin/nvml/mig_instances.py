@@ -147,7 +147,7 @@ class MigInstances:
     def _has_instances(self, gpu: ids.GpuUuid, handle: object) -> bool:
         """Return whether an instance of any profile exists: the largest has room beside none."""
         profiles = self._facts.instance_profiles(gpu, handle)
-        room = nvml_errors.call_if_supported(
+        room = nvml_errors.call_optional(
             gpu, pynvml.nvmlDeviceGetGpuInstanceRemainingCapacity, handle, profiles[0]
         )
         return not room and any(
