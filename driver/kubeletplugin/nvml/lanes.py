@@ -196,12 +196,17 @@ class Lanes:
             try:
                 run = inbox.get(timeout=_IDLE_S)
             except queue.Empty:
-                with self._lock:
-                    stays = inbox not in self._idle  # then a task is about to be put there
-                    if not stays:
-                        self._idle.remove(inbox)
+                stays = not self._retire(inbox)
             else:
                 stays = run()
+
+    def _retire(self, inbox: _Inbox) -> bool:
+        """Remove an idle thread's inbox; return False if a task is about to be put there."""
+        with self._lock:
+            if inbox not in self._idle:
+                return False
+            self._idle.remove(inbox)
+        return True
 
     def _run(self, inbox: _Inbox, task: LaneTask, act: Callable[[], object]) -> bool:
         """Run `act` on the thread of that inbox; return whether the thread stays for others."""

@@ -13,12 +13,7 @@ _TEMPORARY_SUFFIX = ".new"
 
 def temporary_path(path: Path) -> Path:
     """Return where the next content of `path` is written, a name that readers ignore."""
-    return Path(_temporary(str(path.parent), path.name))
-
-
-def _temporary(folder: str, name: str) -> str:
-    """Return the same by strings: each `with_name` takes as long as a system call."""
-    return f"{folder}/.{name}{_TEMPORARY_SUFFIX}"
+    return Path(f"{path.parent}/.{path.name}{_TEMPORARY_SUFFIX}")
 
 
 def target_name(name: str) -> str:
@@ -57,14 +52,13 @@ def replace(
     old after the machine's. The folder is created if missing. Raises NodeFault, with the old
     content still there.
     """
-    folder, name = str(path.parent), path.name
-    new = _temporary(folder, name)
+    new = str(temporary_path(path))
     try:
         _write(new, path.parent, data, mode, synced=synced)
         observer.on_point(f"temporary written: {path.name}")
         os.rename(new, path)  # noqa: PTH104 - a Path takes as long again
         if synced:
-            _sync(folder)
+            _sync(path.parent)
     except OSError as e:
         raise errors.NodeFault("write", str(path), str(e)) from e
     observer.on_point(f"file written: {path.name}")
@@ -101,20 +95,20 @@ def remove(path: Path, observer: failpoints.Observer, *, synced: bool = True) ->
 
     Without `synced` they may be back after the death of the machine.
     """
-    folder, name = str(path.parent), path.name
     try:
-        _unlink(_temporary(folder, name))
-        _unlink(str(path))
+        _unlink(temporary_path(path))
+        _unlink(path)
         if synced:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                _sync(folder)
+                _sync(path.parent)
     except OSError as e:
         raise errors.NodeFault("remove", str(path), str(e)) from e
     observer.on_point(f"file removed: {path.name}")
 
 
-def _unlink(name: str) -> None:
+def _unlink(path: Path) -> None:
     """Remove an existing file; if it is missing, an unwritable folder does not matter."""
+    name = str(path)
     try:
         os.lstat(name)
     except (FileNotFoundError, NotADirectoryError):
@@ -123,7 +117,7 @@ def _unlink(name: str) -> None:
         os.unlink(name)  # noqa: PTH108 - a Path takes as long again
 
 
-def _sync(folder: str) -> None:
+def _sync(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
