@@ -69,10 +69,13 @@ class MigInstances:
         """Turn MIG off unless an instance remains; return whether it was turned off."""
 
         def disabled(handle: object) -> bool:
+            on, off = pynvml.NVML_DEVICE_MIG_ENABLE, pynvml.NVML_DEVICE_MIG_DISABLE
+            if self._is_empty(gpu, handle):
+                return self._set_mode(gpu, handle, off, (on, on))
             modes = _modes(gpu, handle)
-            if modes[0] == pynvml.NVML_DEVICE_MIG_ENABLE and self._has_instances(gpu, handle):
+            if modes[0] == on and self._has_instances(gpu, handle):
                 return False
-            return self._set_mode(gpu, handle, pynvml.NVML_DEVICE_MIG_DISABLE, modes)
+            return self._set_mode(gpu, handle, off, modes)
 
         return self._retry_in_use(lambda: self._session.run_on(gpu, disabled, MODE_S), patience_s)
 
@@ -144,15 +147,16 @@ class MigInstances:
         text = f"MIG mode stays {current}: {_NOT_AT_ONCE.get(status, 'the driver says no more')}"
         raise errors.Unchanged(gpu, "nvmlDeviceSetMigMode", status, text)
 
-    def _has_instances(self, gpu: ids.GpuUuid, handle: object) -> bool:
-        """Return whether an instance of any profile exists: the largest has room beside none."""
+    def _is_empty(self, gpu: ids.GpuUuid, handle: object) -> bool:
+        """Return whether MIG is on without any instance: then the largest profile has room."""
         profiles = self._facts.instance_profiles(gpu, handle)
-        room = nvml_errors.call_optional(
-            gpu, pynvml.nvmlDeviceGetGpuInstanceRemainingCapacity, handle, profiles[0]
-        )
-        return not room and any(
-            mig_layout.instance_handles(gpu, handle, profile) for profile in profiles
-        )
+        call = pynvml.nvmlDeviceGetGpuInstanceRemainingCapacity
+        return bool(nvml_errors.call_optional(gpu, call, handle, profiles[0]))
+
+    def _has_instances(self, gpu: ids.GpuUuid, handle: object) -> bool:
+        """Return whether an instance of any profile exists."""
+        profiles = self._facts.instance_profiles(gpu, handle)
+        return any(mig_layout.instance_handles(gpu, handle, profile) for profile in profiles)
 
     def _destroy_created(self, gpu: ids.GpuUuid, handle: object, created: mig.Instance) -> bool:
         """Destroy an instance found by its ids; return False if it is not there as created."""

@@ -172,7 +172,6 @@ def test_a_part_takes_few_calls_once_the_profiles_are_known(
         "nvmlDeviceGetUUID",
         "nvmlComputeInstanceDestroy",
         "nvmlGpuInstanceDestroy",
-        "nvmlDeviceGetMigMode",
         "nvmlDeviceGetGpuInstanceRemainingCapacity",
         "nvmlDeviceSetMigMode",
         "nvmlDeviceGetMinorNumber",
