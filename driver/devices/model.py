@@ -77,6 +77,40 @@ def mark_own(gpu: Gpu, own_refs: Iterable[partition.InstanceRef]) -> Gpu:
     return replace(gpu, mig=partition.mark_own(gpu.mig, refs))
 
 
+def is_same_mig(first: Gpu, second: Gpu) -> bool:
+    """Return whether two readings of a GPU have the same minor, MIG mode and instances."""
+
+    def fields(gpu: Gpu) -> tuple[object, ...]:
+        if gpu.mig is None:
+            return (gpu.minor,)
+        instances = (replace(instance, ours=False) for instance in gpu.mig.instances)
+        return (gpu.minor, gpu.mig.enabled, frozenset(instances))
+
+    return fields(first) == fields(second)
+
+
+def with_mig(gpu: Gpu, instances: tuple[partition.Instance, ...], *, enabled: bool) -> Gpu:
+    """Return the GPU with another MIG mode and other instances; as it is if it has no MIG."""
+    if gpu.mig is None:
+        return gpu
+    return replace(gpu, mig=replace(gpu.mig, enabled=enabled, instances=instances))
+
+
+def with_instance(gpu: Gpu, instance: partition.Instance) -> Gpu:
+    """Return the GPU with an instance just created, which NVML allows beside no overlapping one."""
+    others = gpu.mig.instances if gpu.mig else ()
+    beside = (other for other in others if not other.placement.overlaps(instance.placement))
+    return with_mig(gpu, (*beside, instance), enabled=True)
+
+
+def without_instance(gpu: Gpu, ref: partition.InstanceRef) -> Gpu:
+    """Return the GPU without the instance of a reference."""
+    if gpu.mig is None:
+        return gpu
+    others = (other for other in gpu.mig.instances if not ref.matches(other))
+    return with_mig(gpu, tuple(others), enabled=gpu.mig.enabled)
+
+
 def sort_by_pci(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
     """Return GPUs by PCI address: the only stable order (minors and indices change)."""
     return tuple(sorted(gpus, key=lambda gpu: gpu.pci))

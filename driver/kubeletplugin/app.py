@@ -211,6 +211,7 @@ def _subscribe(
     core.mode_refusals.subscribe(publish_now)
     watch.subscribe(streams.notify)
     watch.on_gpus_changed(publish_now)
+    watch.on_mig_changed(publishing.publisher.check_mig)
     if publishing.reset_watch is not None:
         watch.subscribe(publishing.reset_watch.wake)
 

@@ -68,13 +68,13 @@ def _no_write_time(_uid: ids.ClaimUid) -> None:
 class Core:
     """Interface of the node to the process.
 
-    `read_gpus` reads the GPUs; raises DeviceFault. `recover` makes records, CDI and hardware agree
-    and returns what it could not; repeatable; raises NodeFault. `close` releases the library.
-    `watcher` is the GPUs' health; `rules` select the published faces. `records` raises NodeFault.
-    `gc_targets` is for claims that are gone, `usage_sources` for claims above their share,
-    `activity_sources` for device activity, `reset_target` for GPUs that ask for a reset,
-    `mode_refusals` for GPUs that refuse another MIG mode. `write_time` is when a claim's record was
-    written, in seconds since 1970.
+    `read_gpus` reads the GPUs, `check_gpus` those whose MIG changed; both raise DeviceFault.
+    `recover` makes records, CDI and hardware agree and returns what it could not; repeatable;
+    raises NodeFault. `close` releases the library. `watcher` is the GPUs' health; `rules` select
+    the published faces. `records` raises NodeFault. `gc_targets` is for claims that are gone,
+    `usage_sources` for claims above their share, `activity_sources` for device activity,
+    `reset_target` for GPUs that ask for a reset, `mode_refusals` for GPUs that refuse another MIG
+    mode. `write_time` is when a claim's record was written, in seconds since 1970.
     """
 
     preparation: ports.Preparation
@@ -91,6 +91,7 @@ class Core:
     reset_target: reset_watch.ResetTarget
     mode_refusals: mig_mode_refusals.ModeRefusals
     write_time: Callable[[ids.ClaimUid], float | None] = _no_write_time
+    check_gpus: Callable[[frozenset[ids.GpuUuid]], model.Inventory] | None = None
 
     def held_devices(self) -> frozenset[ids.DeviceName]:
         """Return the devices that claims hold, by the records. Raises NodeFault."""
@@ -163,9 +164,8 @@ def build_core(
         BadInput: the offerings document is invalid.
     """
     node, rules = _build_parts(config, time, observer), _read_offerings(config.offerings)
-    session = node.library.session
+    session, unprepared = node.library.session, tombstones.Tombstones(time)
     scope = claim_request.NodeScope(config.node_name, config.driver_name, rules)
-    unprepared = tombstones.Tombstones(time)
     preparer = claim_preparer.Preparer(
         claim_request.ClaimRequests(scope, reader, node.gpus, unprepared),
         node.records,
@@ -214,6 +214,7 @@ def build_core(
         ),
         node.mode_refusals,
         node.records.write_time,
+        node.gpus.refresh_changed,
     )
 
 
@@ -235,7 +236,7 @@ def _build_parts(
     partitions = mig_instances.MigInstances(library.session, time, observer)
     pending = pending_mig.PendingGpus(config.state_dir / "mig-owed", boot_id, observer)
     refusals = mig_mode_refusals.ModeRefusals(time)
-    mig_acts = mig_steps.MigSteps(partitions, gpus.refresh_gpu, pending.add, refusals)
+    mig_acts = mig_steps.MigSteps(partitions, gpus, pending.add, refusals)
     node_locks = locks.Locks(config.state_dir / "locks", time)
     deferred = pending_settings.PendingSettings(
         sharing.table(),

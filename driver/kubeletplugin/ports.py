@@ -84,6 +84,17 @@ class Nvml(Protocol):
         """Re-read the fields of a GPU that a MIG change affects: minor, mode and instances."""
         ...
 
+    def read_minor(self, gpu: model.Gpu) -> int:
+        """Return the GPU's minor number now; a change of the MIG mode may change it."""
+        ...
+
+    def is_current(self, gpu: model.Gpu, profile_ids: Iterable[int]) -> bool:
+        """Return whether its MIG mode and its instances of some profiles are as in `gpu`.
+
+        That takes a part of the calls of a `refresh_gpu`.
+        """
+        ...
+
     def set_gpus(self, inventory: model.Inventory) -> None:
         """Set the node's GPUs, as far as known."""
         ...
@@ -112,8 +123,13 @@ class Partitions(Protocol):
         """Create an instance and its one device at a free placement."""
         ...
 
-    def destroy(self, ref: mig.InstanceRef, patience_s: float) -> None:
-        """Destroy our instance at a placement; one with another UUID stays."""
+    def destroy(
+        self, ref: mig.InstanceRef, patience_s: float, created: mig.Instance | None = None
+    ) -> None:
+        """Destroy our instance at a placement; one with another UUID stays.
+
+        `created` is what `create` returned: by its ids the instance is found without a search.
+        """
         ...
 
 
@@ -349,6 +365,13 @@ class GpuChanged:
     gpu: ids.GpuUuid | None
 
 
+@dataclass(frozen=True, slots=True)
+class MigChanged:
+    """A GPU's MIG mode or instances changed, by us or by another hand. Its health did not."""
+
+    gpu: ids.GpuUuid
+
+
 class Watcher(Protocol):
     """The GPU driver's events and polls; see `nvml.health`. Raises DeviceFault."""
 
@@ -365,7 +388,7 @@ class Watcher(Protocol):
         """Watch exactly these GPUs; return the result for those added."""
         ...
 
-    def wait(self, timeout_s: float) -> health.XidEvent | GpuChanged | None:
+    def wait(self, timeout_s: float) -> health.XidEvent | GpuChanged | MigChanged | None:
         """Return the next event; None if there was none."""
         ...
 

@@ -253,6 +253,7 @@ def _build_pool_builder(
         core.held_devices,
         cordon.taints,
         core.mode_refusals.taints,
+        core.check_gpus,
     )
     read_backoff = backoff.Backoff(_LOOKING, deps.jitter)
     return pool_builder.PoolBuilder(sources, config.rediscover_seconds, read_backoff, deps.clock)

@@ -296,3 +296,57 @@ def test_a_gpu_that_moved_with_its_mode_is_read_again(world: World) -> None:
     assert (previous.minor, after.minor) == (0, 8)
     assert after.mig is not None
     assert after.mig.enabled
+
+
+def test_a_created_instance_is_destroyed_by_its_ids_and_again(world: World) -> None:
+    world.acts.enable(world.gpu.uuid)
+    beside = world.acts.create(world.place("1g.10gb", 0))
+    created = world.acts.create(world.place("3g.40gb", 4))
+    instance_ref = mig.InstanceRef(
+        world.gpu.uuid, created.profile_id, created.placement, created.uuid
+    )
+    for _ in range(2):
+        world.acts.destroy(instance_ref, 0, created)
+        assert world.parts.instances == (beside,)
+
+
+def test_an_instance_with_the_same_ids_and_another_uuid_stays(world: World) -> None:
+    world.acts.enable(world.gpu.uuid)
+    instance_ref = world.place("3g.40gb", 0)
+    ours = world.acts.create(instance_ref)
+    meant = mig.InstanceRef(
+        instance_ref.gpu, instance_ref.profile_id, instance_ref.placement, ours.uuid
+    )
+    world.acts.destroy(meant, 0, ours)
+    theirs = world.acts.create(instance_ref)
+    assert (theirs.gpu_instance, theirs.compute_instance) == (
+        ours.gpu_instance,
+        ours.compute_instance,
+    )
+    world.acts.destroy(meant, 0, ours)
+    assert world.parts.instances == (theirs,)
+
+
+@pytest.mark.parametrize("point", ["compute instance destroyed", "GPU instance destroyed"])
+def test_a_death_in_a_destroy_by_ids_is_resumed(world: World, watch: Watch, point: str) -> None:
+    world.acts.enable(world.gpu.uuid)
+    instance_ref = world.place("2g.20gb", 2)
+    created = world.acts.create(instance_ref)
+    watch.then[point] = die
+    with pytest.raises(gpunode.Killed):
+        world.acts.destroy(instance_ref, 0, created)
+    watch.then.clear()
+    world.acts.destroy(instance_ref, 0, created)
+    assert world.found() == []
+
+
+def test_an_unchanged_gpu_is_current_and_an_instance_or_mode_changes_that(world: World) -> None:
+    previous, profile = world.gpu, world.place("3g.40gb").profile_id
+    assert world.nvml.is_current(previous, {profile})
+    world.acts.enable(previous.uuid)
+    assert not world.nvml.is_current(previous, {profile})
+    enabled = world.gpu
+    world.acts.create(world.place("3g.40gb"))
+    assert not world.nvml.is_current(enabled, {profile})
+    assert world.nvml.is_current(enabled, {world.place("1g.10gb").profile_id})
+    assert world.nvml.is_current(world.gpu, {profile})

@@ -202,7 +202,7 @@ class GpuNode:
         )
         partitions = partitioning.FakePartitions(self.nvml.library, self.follow, watch)
         owed = pending_mig.PendingGpus(self.base / "state/mig-owed", self.boot, watch)
-        parts = mig_steps.MigSteps(partitions, gpus.refresh_gpu, owed.add, self.mode_refusals)
+        parts = mig_steps.MigSteps(partitions, gpus, owed.add, self.mode_refusals)
         holding = locks.Locks(self.base / "state/locks", clock.SystemClock(), wait_s=5)
         left = pending_settings.PendingSettings(
             shares.table(),

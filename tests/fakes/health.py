@@ -17,7 +17,14 @@ from tests.fakes import clock as fake_clock
 from tests.fakes import loading
 
 GPUS = (ids.GpuUuid("GPU-0"), ids.GpuUuid("GPU-1"))
-Happening = health.XidEvent | ports.GpuChanged | errors.DeviceFault | Callable[[], None] | None
+Happening = (
+    health.XidEvent
+    | ports.GpuChanged
+    | ports.MigChanged
+    | errors.DeviceFault
+    | Callable[[], None]
+    | None
+)
 """An event, a fault of the wait, something to do instead of waiting, or a wait for nothing."""
 
 
@@ -82,7 +89,9 @@ class ScriptedWatcher:
         previous, self.watched = self.watched, set(gpus)
         return tuple(health.Watched(gpu) for gpu in sorted(self.watched - previous))
 
-    def wait(self, timeout_s: float) -> health.XidEvent | ports.GpuChanged | None:
+    def wait(
+        self, timeout_s: float
+    ) -> health.XidEvent | ports.GpuChanged | ports.MigChanged | None:
         self.waited_for = set(self.watched)
         if not self.script:
             self.stop.set()
@@ -92,7 +101,7 @@ class ScriptedWatcher:
                 raise raised
             case None:
                 self._clock.advance(timeout_s)
-            case health.XidEvent() | ports.GpuChanged() as event:
+            case health.XidEvent() | ports.GpuChanged() | ports.MigChanged() as event:
                 return event
             case act:
                 act()

@@ -2,7 +2,7 @@
 
 import dataclasses
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from driver import errors, ids
@@ -75,6 +75,20 @@ class FakeNvml:
         except codes.NvmlError as e:
             raise errors.DeviceFault(gpu.uuid, "reading it again", e.code, str(e)) from e
         return dataclasses.replace(gpu, minor=minor, mig=mig)
+
+    def read_minor(self, gpu: model.Gpu) -> int:
+        return self.refresh_gpu(gpu).minor
+
+    def is_current(self, gpu: model.Gpu, profile_ids: Iterable[int]) -> bool:
+        now = self.refresh_gpu(gpu).mig
+        if gpu.mig is None or now is None:
+            return gpu.mig is now
+        chosen = frozenset(profile_ids)
+        former, latter = (
+            {(i.gpu_instance, i.placement) for i in layout.instances if i.profile_id in chosen}
+            for layout in (gpu.mig, now)
+        )
+        return gpu.mig.enabled is now.enabled and former == latter
 
     def set_gpus(self, inventory: model.Inventory) -> None:
         self.knows = inventory.all_gpus

@@ -63,7 +63,14 @@ class FakePartitions:
         number = answer.gpu_instance_get_info(created).id
         return mig.Instance(number, instance_ref.profile_id, placement, info.id, uuid)
 
-    def destroy(self, instance_ref: mig.InstanceRef, patience_s: float) -> None:
+    def destroy(
+        self,
+        instance_ref: mig.InstanceRef,
+        patience_s: float,
+        created: mig.Instance | None = None,
+    ) -> None:
+        del created  # it is searched
+
         def once() -> None:
             for handle in list(self._at(instance_ref)):
                 self._unmake(instance_ref.gpu, handle)

@@ -94,7 +94,7 @@ class SimulatedNode:
         partitions = mig_instances.MigInstances(self.library.session, self.time, watch)
         owed = pending_mig.PendingGpus(self.at.base / "mig-owed", boot, watch)
         parting = mig_steps.MigSteps(
-            partitions, gpus.refresh_gpu, owed.add, mig_mode_refusals.ModeRefusals(self.time)
+            partitions, gpus, owed.add, mig_mode_refusals.ModeRefusals(self.time)
         )
         acts = {**parting.table(), **self._sharing(records, gpus)}
         acting = executor.Executor(records, specs, acts, watch)

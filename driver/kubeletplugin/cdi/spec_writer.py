@@ -110,8 +110,10 @@ class CdiSpecWriter:
     def refresh(self, record: checkpoint.Record) -> bool:
         """Rewrite an existing spec if its content would change; return whether it did.
 
-        The caller holds the claim's GPUs.
+        The caller holds the claim's GPUs. Those of MIG instances are re-read.
         """
+        for gpu in {ref.gpu for ref in _instance_refs(record)}:
+            self._reread(gpu)
         common, spec = self._render(record)
         if self._files.specs.read(record.uid) == spec:
             self._written_from[record.uid] = common
@@ -180,8 +182,7 @@ class CdiSpecWriter:
 
         The caller holds their GPUs. If a GPU cannot be read, its instances are assumed to exist.
         """
-        refs = (_instance_ref(device, record) for device in record.devices)
-        return all(self._instance_exists(ref) for ref in refs if ref is not None)
+        return all(self._instance_exists(ref) for ref in _instance_refs(record))
 
     def exists(self, uid: ids.ClaimUid) -> bool:
         """Return whether the claim's spec and the files it mounts exist."""
@@ -265,12 +266,15 @@ class CdiSpecWriter:
         return gpu
 
     def _instance_nodes(self, ref: mig.InstanceRef) -> tuple[device_node.DeviceNode, ...]:
-        """Return its GPU's node, and the current nodes of the instance and its device."""
-        try:
-            gpu = self._gpus.refresh_gpu(ref.gpu)
-        except errors.DeviceFault as fault:
-            raise errors.NodeFault("read", ref.gpu, str(fault)) from fault
+        """Return its GPU's node, and the nodes of the instance and its device.
+
+        An instance is in the inventory once it is created, or read before its claim was planned.
+        """
+        gpu = self._require_gpu(ref.gpu)
         instance = gpu.mig.find(ref) if gpu.mig else None
+        if instance is None or instance.compute_instance is None:
+            gpu = self._reread(ref.gpu)
+            instance = gpu.mig.find(ref) if gpu.mig else None
         if instance is None or instance.compute_instance is None:
             name = ref.uuid or f"the MIG instance at {ref.placement}"
             raise errors.NodeFault("find", f"{name} of {ref.gpu}", "it is not there any more")
@@ -278,6 +282,12 @@ class CdiSpecWriter:
             gpu.minor, instance.gpu_instance, instance.compute_instance
         )
         return (self._gpu_node(gpu), *(self._capability_node(*numbers) for numbers in needed))
+
+    def _reread(self, gpu: ids.GpuUuid) -> devices.Gpu:
+        try:
+            return self._gpus.refresh_gpu(gpu)
+        except errors.DeviceFault as fault:
+            raise errors.NodeFault("read", gpu, str(fault)) from fault
 
     def _capability_node(self, major: int, minor: int) -> device_node.DeviceNode:
         """Return a node of nvidia-caps, created on first use: the host may not have it yet.
@@ -301,6 +311,12 @@ class CdiSpecWriter:
             problem = f"is {node.major}:{node.minor}, expected {NVIDIA_MAJOR}:{gpu.minor}"
             raise errors.NodeFault("use", path, problem)
         return node
+
+
+def _instance_refs(record: checkpoint.Record) -> tuple[mig.InstanceRef, ...]:
+    """Return the MIG instances of a record's devices."""
+    refs = (_instance_ref(device, record) for device in record.devices)
+    return tuple(ref for ref in refs if ref is not None)
 
 
 def _instance_ref(device: steps.PlannedDevice, record: checkpoint.Record) -> mig.InstanceRef | None:

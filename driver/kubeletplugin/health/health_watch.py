@@ -71,6 +71,7 @@ class HealthWatch:
         self._ailments = MappingProxyType(dict(deps.quarantine.all_ailments()))
         self._listeners: list[Callable[[], None]] = []
         self._gpu_listeners: list[Callable[[], None]] = []
+        self._mig_listeners: list[Callable[[ids.GpuUuid], None]] = []
         self._problem: str | None = "the GPUs have not been polled yet"
 
     def ailments(self) -> Mapping[ids.GpuUuid, tuple[health.Ailment, ...]]:
@@ -108,10 +109,13 @@ class HealthWatch:
     def on_gpus_changed(self, listener: Callable[[], None]) -> None:
         """Call `listener` when the GPUs may have changed.
 
-        For example MIG was changed by hand, or NVML is gone or back. From our thread: it must not
-        wait.
+        For example NVML is gone or back. From our thread: it must not wait.
         """
         self._gpu_listeners.append(listener)
+
+    def on_mig_changed(self, listener: Callable[[ids.GpuUuid], None]) -> None:
+        """Call `listener` when a GPU's MIG changed, by us or by hand. From our thread, as above."""
+        self._mig_listeners.append(listener)
 
     def run(self, stop: threading.Event) -> None:
         """Watch until `stop` is set."""
@@ -162,7 +166,9 @@ class HealthWatch:
         self._unanswered.discard(gpu)
         self._observe(health.Polled(gpu, result))
 
-    def _handle_event(self, event: health.XidEvent | ports.GpuChanged | None) -> None:
+    def _handle_event(
+        self, event: health.XidEvent | ports.GpuChanged | ports.MigChanged | None
+    ) -> None:
         match event:
             case None:
                 return
@@ -172,6 +178,9 @@ class HealthWatch:
                 else:
                     self._poll(gpu)
                 self._notify_gpus_changed()
+            case ports.MigChanged(gpu=gpu):
+                for listener in self._mig_listeners:
+                    listener(gpu)
             case health.XidEvent():
                 self._handle_xid(event)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from driver import errors
 
 _CAPS = "nvidia-caps"
+_LISTED = f"driver/{_CAPS}/mig-minors"
 _MINOR = "DeviceFileMinor:"
 Numbers = tuple[int, int]
 """Major and minor."""
@@ -29,14 +30,14 @@ class Capabilities:
     ) -> tuple[Numbers, ...]:
         """Return those of a GPU instance and a compute instance; `gpu` is the GPU's minor."""
         major = self._major()
-        listed = self._listed_minors()
+        listed = _text(self._proc / _LISTED)
         directory = f"gpu{gpu}/mig/gi{gpu_instance}"
         return tuple(
             (major, self._minor(f"{directory}/{name}", listed))
             for name in ("access", f"ci{compute_instance}/access")
         )
 
-    def _minor(self, name: str, listed: dict[str, int]) -> int:
+    def _minor(self, name: str, listed: str) -> int:
         path = self._proc / "driver/nvidia/capabilities" / name
         for line in _lines(path):
             key, _, value = line.partition(" ")
@@ -45,16 +46,16 @@ class Capabilities:
                 break
         else:
             raise errors.NodeFault("read", str(path), f"has no line {_MINOR}")
-        other = listed.get(name.replace("/mig/", "/"), minor)
+        other = self._listed_minor(listed, name.replace("/mig/", "/"), minor)
         if other != minor:
             text = f"says minor {minor}, mig-minors beside it {other}"
             raise errors.NodeFault("read", str(path), text)
         return minor
 
-    def _listed_minors(self) -> dict[str, int]:
-        path = self._proc / "driver" / _CAPS / "mig-minors"
-        pairs = (line.partition(" ") for line in _lines(path))
-        return {name: _number(path, value) for name, _, value in pairs}
+    def _listed_minor(self, listed: str, name: str, fallback: int) -> int:
+        """Return the minor in the text of mig-minors, which has thousands of lines."""
+        _, key, rest = f"\n{listed}".partition(f"\n{name} ")
+        return _number(self._proc / _LISTED, rest.partition("\n")[0]) if key else fallback
 
     def _major(self) -> int:
         path = self._proc / "devices"
@@ -68,8 +69,12 @@ class Capabilities:
 
 
 def _lines(path: Path) -> list[str]:
+    return _text(path).splitlines()
+
+
+def _text(path: Path) -> str:
     try:
-        return path.read_text().splitlines()
+        return path.read_text()
     except (OSError, UnicodeDecodeError) as e:
         raise errors.NodeFault("read", str(path), str(e)) from e
 

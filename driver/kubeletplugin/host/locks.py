@@ -5,6 +5,7 @@ file, taken together; the kernel releases the file's lock when a process dies.
 """
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from driver.runtime.files import atomic, flock
 WAIT_S = 30.0
 """Longest wait for a GPU: a refusal must be out within the kubelet's 45 s."""
 _POLL_S = 0.05
+_MODE = 0o666
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +88,24 @@ class Locks:
     @contextlib.contextmanager
     def _file_lock(self, path: Path, wait: _Wait) -> Iterator[None]:
         try:
-            atomic.make_folder(path.parent)
-            file = path.open("ab")
+            file = _open(path)
         except OSError as e:
             raise errors.NodeFault("lock", str(path), str(e)) from e
-        with file:
-            while not flock.try_lock(file.fileno()):
+        try:
+            while not flock.try_lock(file):
                 if self._clock.monotonic() >= wait.until:
                     raise errors.NodeFault("lock", str(path), wait.timeout_text())
                 self._clock.wait(threading.Event(), _POLL_S)
             yield
+        finally:
+            os.close(file)
+
+
+def _open(path: Path) -> int:
+    """Open a file for its lock; create it, and its folder. Raises OSError."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, _MODE)
+    except FileNotFoundError:
+        atomic.make_folder(path.parent)
+        return os.open(path, flags, _MODE)

@@ -32,14 +32,14 @@ _EVENT_TYPES = (
     | pynvml.nvmlEventTypeGpuRecoveryAction
     | pynvml.nvmlEventMigConfigChange
 )
-"""Xids are classified; any other event is a reason to poll its GPU."""
+"""Xids are classified; any other event but of MIG is a reason to poll its GPU."""
 _PENDING_MOST = 256
 _EVENTS = "events"
 """The lane of event sets."""
 _WHICH = "which"
 PATIENCE_S = 0.3
 """Longest wait for one GPU's poll: the others' events and polls wait meanwhile."""
-Event = health.XidEvent | ports.GpuChanged
+Event = health.XidEvent | ports.GpuChanged | ports.MigChanged
 Result = TypeVar("Result")
 
 
@@ -208,6 +208,8 @@ class NvmlHealth:
                 return None
             raise
         gpu = self._addresses.get(_handle_address(data.device))
+        if gpu is not None and data.eventType == pynvml.nvmlEventMigConfigChange:
+            return ports.MigChanged(gpu)
         if gpu is None or data.eventType != pynvml.nvmlEventTypeXidCriticalError:
             return ports.GpuChanged(gpu)
         return health.XidEvent(gpu, int(data.eventData), _instance(data))

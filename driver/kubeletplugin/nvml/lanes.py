@@ -1,11 +1,14 @@
 """One lane per GPU: its calls run on separate threads, and a waiting caller gives up in time.
 
 An NVML call can hang for minutes inside the driver (Xid 119), and nothing ends it: its thread is
-blocked meanwhile. So no thread of ours enters NVML; each hands its task to the lane of the GPU.
+blocked meanwhile. So no thread of ours enters NVML; each hands its task to the lane of the GPU,
+and a thread without other work runs it.
 A lane is hung while a call in it is overdue, and accepts no task meanwhile (circuit breaker).
 """
 
 import contextvars
+import functools
+import queue
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +24,11 @@ LIBRARY: Final = ""
 MAX_TASKS: Final = 16
 """Concurrent tasks of a lane: a GPU's readers, and the one caller that holds it."""
 _BREATH_S = 0.005
+_MOST_IDLE: Final = 4
+_IDLE_S: Final = 10.0
+"""Threads that stay for the next tasks, and how long: a new one may wait long for a CPU."""
+_Inbox = queue.SimpleQueue[Callable[[], bool]]
+"""Tasks of one thread; each returns whether the thread stays."""
 _local = threading.local()
 
 
@@ -80,6 +88,7 @@ class Lanes:
         self._lock = threading.Lock()
         self._inside: dict[str, list[LaneTask]] = {}
         self._polled: dict[tuple[str, str], LaneTask] = {}
+        self._idle: list[_Inbox] = []
 
     def hung_call(self, lane: str) -> errors.Hung | None:
         """Return the overdue call of the lane."""
@@ -172,14 +181,35 @@ class Lanes:
                     lane, tasks[0].call, -1, f"{MAX_TASKS} calls are under way"
                 )
             tasks.append(task)
+            inbox = self._idle.pop() if self._idle else None
+        if inbox is None:
+            inbox = queue.SimpleQueue()
+            threading.Thread(target=self._work, args=(inbox,), name="nvml", daemon=True).start()
         context = contextvars.copy_context()  # a log's lines name their claim
-        name = f"nvml {lane}"
-        threading.Thread(
-            target=context.run, args=(self._run, task, act), name=name, daemon=True
-        ).start()
+        inbox.put(functools.partial(context.run, self._run, inbox, task, act))
         return task
 
-    def _run(self, task: LaneTask, act: Callable[[], object]) -> None:
+    def _work(self, inbox: _Inbox) -> None:
+        """Run tasks for as long as the thread stays."""
+        stays = True
+        while stays:
+            try:
+                run = inbox.get(timeout=_IDLE_S)
+            except queue.Empty:
+                stays = not self._retire(inbox)
+            else:
+                stays = run()
+
+    def _retire(self, inbox: _Inbox) -> bool:
+        """Remove an idle thread's inbox; return False if a task is about to be put there."""
+        with self._lock:
+            if inbox not in self._idle:
+                return False
+            self._idle.remove(inbox)
+        return True
+
+    def _run(self, inbox: _Inbox, task: LaneTask, act: Callable[[], object]) -> bool:
+        """Run `act` on the thread of that inbox; return whether the thread stays for others."""
         _local.visit = task
         try:
             task.result = act()
@@ -191,4 +221,8 @@ class Lanes:
                 tasks.remove(task)
                 if not tasks:
                     del self._inside[task.lane]
+                stays = len(self._idle) < _MOST_IDLE
+                if stays:
+                    self._idle.append(inbox)
             task.done.set()
+        return stays

@@ -9,13 +9,14 @@ import contextlib
 import ctypes
 import dataclasses
 import functools
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import pynvml
 
 from driver import errors, ids
-from driver.devices import model
+from driver.devices import mig, model
 from driver.kubeletplugin.host import driver_root
 from driver.kubeletplugin.nvml import errors as nvml_errors
 from driver.kubeletplugin.nvml import gpu_calls, lanes
@@ -42,6 +43,7 @@ class NvmlLibrary:
         self._root = driver_root.DriverRoot(root)
         self._host_root = host_root
         self.session = gpu_calls.GpuSession(self._start, _end, shared_lanes)
+        self._known_mig: dict[ids.GpuUuid, tuple[int, mig.Mig]] = {}
 
     def inventory(self) -> model.Inventory:
         """Read every GPU, in PCI order, and those that cannot be read. Raises DeviceFault.
@@ -65,11 +67,24 @@ class NvmlLibrary:
         def read(handle: object) -> model.Gpu:
             return dataclasses.replace(
                 gpu,
-                minor=int(nvml_errors.call_nvml(gpu.uuid, pynvml.nvmlDeviceGetMinorNumber, handle)),
+                minor=_read_minor(gpu, handle),
                 mig=gpu.mig and mig_layout.reread_mig(gpu.pci, handle, gpu.mig),
             )
 
         return self.session.run_on(gpu.uuid, read)
+
+    def read_minor(self, gpu: model.Gpu) -> int:
+        """Return the GPU's minor number now. Raises DeviceFault."""
+        return self.session.run_on(gpu.uuid, lambda handle: _read_minor(gpu, handle))
+
+    def is_current(self, gpu: model.Gpu, profile_ids: Iterable[int]) -> bool:
+        """Return whether its MIG mode and its instances of some profiles are as in `gpu`."""
+        layout = gpu.mig
+        if layout is None:
+            return True
+        return self.session.run_on(
+            gpu.uuid, lambda handle: mig_layout.is_current(gpu.pci, handle, layout, profile_ids)
+        )
 
     def set_gpus(self, inventory: model.Inventory) -> None:
         """Set the node's GPUs, as far as known."""
@@ -125,8 +140,20 @@ class NvmlLibrary:
         return model.Inventory(gpus, tuple(broken)), number
 
     def _read(self, index: int, versions: querie_gpu.Versions) -> tuple[model.Gpu, nvlink.Links]:
-        with self.session.use():
-            return querie_gpu.read_gpu(index, versions, self._host_root)
+        with self.session.use() as number:
+
+            def known_mig(uuid: ids.GpuUuid) -> mig.Mig | None:
+                known_in, layout = self._known_mig.get(uuid, (number, None))
+                return layout if known_in == number else None
+
+            gpu, links = querie_gpu.read_gpu(index, versions, self._host_root, known_mig)
+            if gpu.mig is not None:
+                self._known_mig[gpu.uuid] = (number, gpu.mig)
+            return gpu, links
+
+
+def _read_minor(gpu: model.Gpu, handle: object) -> int:
+    return int(nvml_errors.call_nvml(gpu.uuid, pynvml.nvmlDeviceGetMinorNumber, handle))
 
 
 def _end() -> None:

@@ -7,7 +7,7 @@ delays only the GPU's next caller.
 import contextlib
 import ctypes
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import pynvml
@@ -55,12 +55,13 @@ class MigInstances:
         self._session = session
         self._clock = clock
         self._watch = watch
+        self._facts = _ProfileFacts(session)
 
     def enable(self, gpu: ids.GpuUuid, patience_s: float = 0.0) -> bool:
         """Turn MIG on; return whether it was off. A mode change that stays pending is reverted."""
 
         def enabled(handle: object) -> bool:
-            return self._set_mode(gpu, handle, pynvml.NVML_DEVICE_MIG_ENABLE)
+            return self._set_mode(gpu, handle, pynvml.NVML_DEVICE_MIG_ENABLE, _modes(gpu, handle))
 
         return self._retry_in_use(lambda: self._session.run_on(gpu, enabled, MODE_S), patience_s)
 
@@ -68,9 +69,13 @@ class MigInstances:
         """Turn MIG off unless an instance remains; return whether it was turned off."""
 
         def disabled(handle: object) -> bool:
-            if _is_mig_enabled(gpu, handle) and _has_instances(gpu, handle):
+            on, off = pynvml.NVML_DEVICE_MIG_ENABLE, pynvml.NVML_DEVICE_MIG_DISABLE
+            if self._is_empty(gpu, handle):
+                return self._set_mode(gpu, handle, off, (on, on))
+            modes = _modes(gpu, handle)
+            if modes[0] == on and self._has_instances(gpu, handle):
                 return False
-            return self._set_mode(gpu, handle, pynvml.NVML_DEVICE_MIG_DISABLE)
+            return self._set_mode(gpu, handle, off, modes)
 
         return self._retry_in_use(lambda: self._session.run_on(gpu, disabled, MODE_S), patience_s)
 
@@ -82,13 +87,18 @@ class MigInstances:
         """
         return self._session.run_on(ref.gpu, lambda handle: self._create(ref, handle))
 
-    def destroy(self, ref: mig.InstanceRef, patience_s: float) -> None:
+    def destroy(
+        self, ref: mig.InstanceRef, patience_s: float, created: mig.Instance | None = None
+    ) -> None:
         """Destroy our instance at a placement, devices first; resume a half-done destroy.
 
-        An instance with a device of another UUID is foreign, and stays.
+        An instance with a device of another UUID is foreign, and stays. `created` is found by its
+        ids; if it is not there as created, the placement is searched.
         """
 
         def destroyed(handle: object) -> None:
+            if created is not None and self._destroy_created(ref.gpu, handle, created):
+                return
             if _is_reachable(ref.gpu, handle) and _is_mig_enabled(ref.gpu, handle):
                 for instance in list(_matching_instances(ref, handle)):
                     self._destroy(ref.gpu, instance)
@@ -110,16 +120,22 @@ class MigInstances:
             instance = nvml_errors.call_nvml(ref.gpu, create, handle, ref.profile_id, placement)
         try:
             self._watch.on_point("GPU instance made")
-            _create_compute(ref.gpu, instance)
+            profile = self._facts.whole_compute_profile(ref, instance)
+            compute = nvml_errors.call_nvml(
+                ref.gpu, pynvml.nvmlGpuInstanceCreateComputeInstance, instance, profile
+            )
             self._watch.on_point("compute instance made")
-            return _read_back(ref, handle, instance)
+            return _read_back(ref, handle, instance, compute)
         except errors.DeviceFault as fault:
             _log.warning("instance not made", place=ref, error=str(fault))
             self._destroy(ref.gpu, instance)
             raise _as_unchanged(fault) from fault
 
-    def _set_mode(self, gpu: ids.GpuUuid, handle: object, desired: int) -> bool:
-        current, pending = nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetMigMode, handle)
+    def _set_mode(
+        self, gpu: ids.GpuUuid, handle: object, desired: int, modes: tuple[int, int]
+    ) -> bool:
+        """Change the mode from `modes`, the current and the pending one."""
+        current, pending = modes
         if current == pending == desired:
             return False
         # The call succeeds even if the mode did not change: the status tells (nvml.h).
@@ -130,6 +146,47 @@ class MigInstances:
         nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceSetMigMode, handle, current)
         text = f"MIG mode stays {current}: {_NOT_AT_ONCE.get(status, 'the driver says no more')}"
         raise errors.Unchanged(gpu, "nvmlDeviceSetMigMode", status, text)
+
+    def _is_empty(self, gpu: ids.GpuUuid, handle: object) -> bool:
+        """Return whether MIG is on without any instance: then the largest profile has room."""
+        profiles = self._facts.instance_profiles(gpu, handle)
+        call = pynvml.nvmlDeviceGetGpuInstanceRemainingCapacity
+        return bool(nvml_errors.call_optional(gpu, call, handle, profiles[0]))
+
+    def _has_instances(self, gpu: ids.GpuUuid, handle: object) -> bool:
+        """Return whether an instance of any profile exists."""
+        profiles = self._facts.instance_profiles(gpu, handle)
+        return any(mig_layout.instance_handles(gpu, handle, profile) for profile in profiles)
+
+    def _destroy_created(self, gpu: ids.GpuUuid, handle: object, created: mig.Instance) -> bool:
+        """Destroy an instance found by its ids; return False if it is not there as created."""
+        try:
+            instance = nvml_errors.call_nvml(
+                gpu, pynvml.nvmlDeviceGetGpuInstanceById, handle, created.gpu_instance
+            )
+            compute = nvml_errors.call_nvml(
+                gpu,
+                pynvml.nvmlGpuInstanceGetComputeInstanceById,
+                instance,
+                created.compute_instance,
+            )
+            if _read_device(gpu, compute)[1] != created.uuid:
+                return False
+        except errors.Hung:
+            raise
+        except errors.DeviceFault:
+            return False
+        nvml_errors.call_nvml(gpu, pynvml.nvmlComputeInstanceDestroy, compute)
+        self._watch.on_point("compute instance destroyed")
+        try:
+            nvml_errors.call_nvml(gpu, pynvml.nvmlGpuInstanceDestroy, instance)
+        except errors.DeviceFault as fault:
+            if fault.code != pynvml.NVML_ERROR_IN_USE:
+                raise
+            self._destroy(gpu, instance)  # another hand made a compute instance in ours
+        else:
+            self._watch.on_point("GPU instance destroyed")
+        return True
 
     def _destroy(self, gpu: str, instance: object) -> None:
         for compute in _compute_instances(gpu, instance):
@@ -164,24 +221,59 @@ def _is_reachable(gpu: ids.GpuUuid, handle: object) -> bool:
     return True
 
 
+def _modes(gpu: str, handle: object) -> tuple[int, int]:
+    """Return the current and the pending mode."""
+    current, pending = nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetMigMode, handle)
+    return int(current), int(pending)
+
+
 def _is_mig_enabled(gpu: str, handle: object) -> bool:
-    modes = nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetMigMode, handle)
-    return bool(modes[0] == pynvml.NVML_DEVICE_MIG_ENABLE)
+    return _modes(gpu, handle)[0] == int(pynvml.NVML_DEVICE_MIG_ENABLE)
 
 
-def _create_compute(gpu: str, instance: object) -> None:
-    """Create the compute instance that spans a GPU instance.
+class _ProfileFacts:
+    """Facts of profiles, which no loaded driver changes: read once per start of the library."""
 
-    The profile follows from no number: an instance of one slice with the memory of two has a
-    profile of its own. It is the profile with the most multiprocessors.
-    """
-    infos = list(_compute_profiles(gpu, instance))
-    if not infos:
-        raise nvml_errors.invalid_value(
-            gpu, "nvmlGpuInstanceGetComputeInstanceProfileInfo", 0, "any profile"
+    def __init__(self, session: gpu_calls.GpuSession) -> None:
+        self._session = session
+        self._compute: dict[tuple[str, int], tuple[int, int]] = {}
+        self._instance: dict[str, tuple[int, tuple[int, ...]]] = {}
+
+    def whole_compute_profile(self, ref: mig.InstanceRef, instance: object) -> int:
+        """Return the profile of the compute instance that spans a GPU instance.
+
+        It follows from no number: an instance of one slice with the memory of two has a profile of
+        its own. It is the profile with the most multiprocessors. Raises DeviceFault.
+        """
+        key, number = (ref.gpu, ref.profile_id), self._session.number
+        known_in, profile = self._compute.get(key, (None, 0))
+        if known_in == number:
+            return profile
+        infos = list(_compute_profiles(ref.gpu, instance))
+        if not infos:
+            call = "nvmlGpuInstanceGetComputeInstanceProfileInfo"
+            raise nvml_errors.invalid_value(ref.gpu, call, 0, "any profile")
+        whole = max(infos, key=lambda info: (int(info.multiprocessorCount), -int(info.id)))
+        self._compute[key] = (number, int(whole.id))
+        return int(whole.id)
+
+    def instance_profiles(self, gpu: ids.GpuUuid, handle: object) -> tuple[int, ...]:
+        """Return the GPU-instance profiles, the largest first. Raises DeviceFault."""
+        number = self._session.number
+        known_in, profiles = self._instance.get(gpu, (None, ()))
+        if known_in == number:
+            return profiles
+        call = pynvml.nvmlDeviceGetGpuInstanceProfileInfo
+        infos = (
+            nvml_errors.call_if_supported(gpu, call, handle, profile, 1)
+            for profile in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT)
         )
-    whole = max(infos, key=lambda info: (int(info.multiprocessorCount), -int(info.id)))
-    nvml_errors.call_nvml(gpu, pynvml.nvmlGpuInstanceCreateComputeInstance, instance, int(whole.id))
+        sizes = {int(i.id): (int(i.sliceCount), int(i.memorySizeMB)) for i in infos if i}
+        if not sizes:
+            raise nvml_errors.invalid_value(gpu, call.__name__, 0, "any profile")
+        profiles = tuple(sorted(sizes, key=lambda profile: sizes[profile], reverse=True))
+        self._instance[gpu] = (number, profiles)
+        return profiles
 
 
 def _compute_profiles(gpu: str, instance: object) -> Iterator[Any]:
@@ -202,16 +294,37 @@ def _compute_instances(gpu: str, instance: object) -> Iterator[object]:
         yield from instances[: count.value]
 
 
-def _read_back(ref: mig.InstanceRef, handle: object, created: object) -> mig.Instance:
-    """Re-read the created instance. Raises DeviceFault if it is not as requested."""
+def _read_device(gpu: str, compute: object) -> tuple[int, str]:
+    """Return the id of a compute instance, and its device's UUID. Raises DeviceFault.
+
+    The header calls the device in NVML's info the parent; NVIDIA's DRA driver takes it for the MIG
+    device.
+    """
+    info = nvml_errors.call_nvml(gpu, pynvml.nvmlComputeInstanceGetInfo, compute)
+    return int(info.id), str(nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetUUID, info.device))
+
+
+def _read_back(
+    ref: mig.InstanceRef, handle: object, created: object, compute: object
+) -> mig.Instance:
+    """Re-read the created instance. Raises DeviceFault if it is not as requested.
+
+    A driver whose compute instances do not name their devices has these searched.
+    """
     info = nvml_errors.call_nvml(ref.gpu, pynvml.nvmlGpuInstanceGetInfo, created)
-    for instance in mig_layout.read_instances(ref.gpu, handle, (ref.profile_id,)):
-        if instance.gpu_instance == int(info.id) and ref.matches(instance) and instance.uuid:
+    number, placement = int(info.id), mig_layout.placement_of(info)
+    compute_instance, uuid = _read_device(ref.gpu, compute)
+    instances: Iterable[mig.Instance]
+    if uuid.startswith("MIG-"):
+        uuid = ids.MigUuid(uuid)
+        instances = (mig.Instance(number, int(info.profileId), placement, compute_instance, uuid),)
+    else:
+        instances = mig_layout.read_instances(ref.gpu, handle, (ref.profile_id,))
+    for instance in instances:
+        if instance.gpu_instance == number and ref.matches(instance) and instance.uuid:
             return instance
     call = "reading a new instance back"
-    raise nvml_errors.invalid_value(
-        ref.gpu, call, int(info.id), f"an instance with its device at {ref}"
-    )
+    raise nvml_errors.invalid_value(ref.gpu, call, number, f"an instance with its device at {ref}")
 
 
 def _matching_instances(ref: mig.InstanceRef, handle: object) -> Iterator[object]:
@@ -223,7 +336,7 @@ def _matching_instances(ref: mig.InstanceRef, handle: object) -> Iterator[object
         info = mig_layout.instance_info(ref.gpu, instance)
         if info is None:
             continue
-        if mig.Placement(int(info.placement.start), int(info.placement.size)) != ref.placement:
+        if mig_layout.placement_of(info) != ref.placement:
             continue
         present = uuids.get(int(info.id), set())
         if ref.uuid is None or ref.uuid in present:
@@ -237,15 +350,6 @@ def _matching_instances(ref: mig.InstanceRef, handle: object) -> Iterator[object
             )
         else:
             yield instance
-
-
-def _has_instances(gpu: str, handle: object) -> bool:
-    call = pynvml.nvmlDeviceGetGpuInstanceProfileInfo
-    for number in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
-        info = nvml_errors.call_if_supported(gpu, call, handle, number, 1)
-        if info is not None and mig_layout.instance_handles(gpu, handle, int(info.id)):
-            return True
-    return False
 
 
 def _as_unchanged(fault: errors.DeviceFault) -> errors.Unchanged:

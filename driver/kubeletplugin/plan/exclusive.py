@@ -12,4 +12,4 @@ def plan_whole(
     partitioned = face.gpu.mig is not None and face.gpu.mig.enabled
     if not partitioned or grant.admin_access:
         return steps.GrantPlan(device)
-    return steps.GrantPlan(device, (steps.Step(mig.OFF, mig.ON_AGAIN, face.gpu.uuid),))
+    return steps.GrantPlan(device, (mig.mode_step(mig.OFF, mig.ON_AGAIN, face.gpu),))

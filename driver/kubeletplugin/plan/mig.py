@@ -6,7 +6,7 @@ Steps name placements, never the instance on them; the created instance is in th
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from driver import ids
-from driver.devices import faces, mig
+from driver.devices import faces, mig, model
 from driver.kubeletplugin.plan import steps
 
 ON, OFF_AGAIN = "mig-on", "mig-off-again"
@@ -15,14 +15,22 @@ MAKE, DESTROY = "mig-make", "mig-destroy"
 """The acts, each with its undo."""
 UUID, GPU_INSTANCE, COMPUTE_INSTANCE = "uuid", "gpu_instance", "compute_instance"
 """The facts of a created instance."""
+_RESETLESS = "resetless"
 
 
 def outlives_boot(plan_steps: Iterable[steps.Step]) -> bool:
     """Return whether a step changes what the next boot of the machine would find: the MIG mode.
 
-    Instances, shares, time slices and daemons end with the machine.
+    A GPU that changes it without a reset (Hopper and newer) starts with MIG off. Instances, shares,
+    time slices and daemons end with the machine.
     """
-    return any(step.act in {ON, OFF} for step in plan_steps)
+    return any(step.act in {ON, OFF} and _RESETLESS not in step.arguments for step in plan_steps)
+
+
+def mode_step(act: str, undo: str, gpu: model.Gpu) -> steps.Step:
+    """Return a step that changes a GPU's MIG mode."""
+    resetless = gpu.mig is not None and gpu.mig.resetless
+    return steps.Step(act, undo, gpu.uuid, {_RESETLESS: 1} if resetless else {})
 
 
 def plan_instance(
@@ -41,7 +49,7 @@ def plan_instance(
         return steps.GrantPlan(device)
     make = steps.Step(MAKE, DESTROY, ref.gpu, instance_arguments(ref))
     enabled = face.gpu.mig is not None and face.gpu.mig.enabled
-    turn_on = steps.Step(ON, OFF_AGAIN, ref.gpu)
+    turn_on = mode_step(ON, OFF_AGAIN, face.gpu)
     return steps.GrantPlan(device, (make,) if enabled and not on_for_us else (turn_on, make))
 
 
@@ -71,6 +79,15 @@ def instance_facts(instance: mig.Instance) -> Mapping[str, str]:
         GPU_INSTANCE: str(instance.gpu_instance),
         COMPUTE_INSTANCE: str(instance.compute_instance),
     }
+
+
+def created_instance(step: steps.Step) -> mig.Instance | None:
+    """Return the created instance of a step; None if its facts are not known."""
+    ref, arguments = step_instance(step), step.arguments
+    if not {UUID, GPU_INSTANCE, COMPUTE_INSTANCE} <= arguments.keys():
+        return None
+    numbers = int(arguments[GPU_INSTANCE]), int(arguments[COMPUTE_INSTANCE])
+    return mig.Instance(numbers[0], ref.profile_id, ref.placement, numbers[1], ref.uuid)
 
 
 def planned_instances(

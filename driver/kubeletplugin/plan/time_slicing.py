@@ -41,4 +41,4 @@ def disable_mig(face: faces.ShareFace) -> tuple[steps.Step, ...]:
     """Return the step that disables MIG if it is on; MIG stays off, for other claims."""
     if face.gpu.mig is None or not face.gpu.mig.enabled:
         return ()
-    return (steps.Step(mig.OFF, KEEP, face.gpu.uuid),)
+    return (mig.mode_step(mig.OFF, KEEP, face.gpu),)

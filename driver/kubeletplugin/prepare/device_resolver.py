@@ -89,16 +89,27 @@ class DeviceResolver:
         return tuple(granted)
 
     def _read_faces(self, gpu: model.Gpu, requested: Sequence[str]) -> dict[str, faces.Face | None]:
-        """Return faces of the GPU, re-read for a part of it, and if a face is missing.
+        """Return faces of the GPU, re-read if a face is missing, or a part's placement changed.
 
-        The instance at a part's placement decides what is done.
+        The instance at a part's placement decides what is done. If another hand makes one that
+        overlaps a free placement, NVML refuses ours.
         """
         current = self._gpus.current().by_uuid(gpu.uuid) or gpu
         found_faces = {name: faces.find_face(current, name) for name in requested}
-        if any(face is None or isinstance(face, faces.MigFace) for face in found_faces.values()):
+        if not self._is_current(current, found_faces.values()):
             current = self._gpus.refresh_gpu(gpu.uuid)
             found_faces = {name: faces.find_face(current, name) for name in requested}
         return {name: self._as_offered(face) for name, face in found_faces.items()}
+
+    def _is_current(self, gpu: model.Gpu, requested: Iterable[faces.Face | None]) -> bool:
+        """Return whether the faces of the GPU as last read are those of the GPU as it is."""
+        parts: list[faces.MigFace] = []
+        for face in requested:
+            if face is None or (isinstance(face, faces.MigFace) and face.existing is not None):
+                return False
+            if isinstance(face, faces.MigFace):
+                parts.append(face)
+        return not parts or self._gpus.is_current(gpu, {part.profile.id for part in parts})
 
     def _as_offered(self, face: faces.Face | None) -> faces.Face | None:
         """Apply the memory factor: time-sliced claims may have more memory than the GPU."""

@@ -79,7 +79,8 @@ class Executor:
         In the boot of its execution the CDI spec or a MIG instance can be missing. After another
         boot hardware settings are gone and device numbers may differ: everything is done anew.
         """
-        if not (self._records.is_current_boot(record) and self._specs.instances_exist(record)):
+        is_there = self._specs.instances_exist(record)
+        if not (is_there and self._records.is_current_boot(record)):
             self._settle(record.gpus)
             return self._redo(record)
         if not self._specs.exists(record.uid):

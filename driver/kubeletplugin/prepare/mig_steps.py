@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 import structlog
 
 from driver import errors, ids
-from driver.devices import model
 from driver.kubeletplugin import ports
+from driver.kubeletplugin.host import discovery
 from driver.kubeletplugin.plan import mig, steps
 from driver.kubeletplugin.prepare import executor, mig_mode_refusals
 from driver.kubeletplugin.records import checkpoint
@@ -24,7 +24,7 @@ _CHANGED = "changed"
 
 
 class MigSteps:
-    """`refresh_gpu` re-reads a GPU after a mode change, as its minor may change; DeviceFault.
+    """`gpus` is told of every change, so that nothing is read again that is known from it.
 
     `add_pending` records a GPU whose MIG could not be disabled when its last claim ended;
     NodeFault.
@@ -33,12 +33,12 @@ class MigSteps:
     def __init__(
         self,
         partitions: ports.Partitions,
-        refresh_gpu: Callable[[ids.GpuUuid], model.Gpu],
+        gpus: discovery.Discovery,
         add_pending: Callable[[ids.GpuUuid], None],
         refusals: mig_mode_refusals.ModeRefusals,
     ) -> None:
         self._partitions = partitions
-        self._refresh_gpu = refresh_gpu
+        self._gpus = gpus
         self._add_pending = add_pending
         self._refusals = refusals
 
@@ -55,8 +55,9 @@ class MigSteps:
 
     def _enable(self, step: steps.Step) -> checkpoint.Facts:
         with self._noting_refusal(step.gpu, mig_mode_refusals.OFF):
-            self._partitions.enable(step.gpu, PATIENCE_S)
-        self._reread(step.gpu)
+            changed = self._partitions.enable(step.gpu, PATIENCE_S)
+        if changed:
+            self._gpus.set_mig_mode(step.gpu, enabled=True)
         return {}
 
     def _disable_after_claim(self, step: steps.Step) -> checkpoint.Facts:
@@ -64,17 +65,21 @@ class MigSteps:
         if step.rebooted:
             return {}
         try:
-            self._partitions.disable(step.gpu, _MODE_PATIENCE_S)
+            changed = self._partitions.disable(step.gpu, _MODE_PATIENCE_S)
         except errors.DeviceFault as fault:
             _log_unchanged_mode(step, fault)
             self._add_pending(step.gpu)
-        self._reread(step.gpu)
+            self._reread(step.gpu)
+            return {}
+        if changed:
+            with contextlib.suppress(errors.DeviceFault):  # then it is read before the next use
+                self._gpus.set_mig_mode(step.gpu, enabled=False)
         return {}
 
     def _disable(self, step: steps.Step) -> checkpoint.Facts:
         with self._noting_refusal(step.gpu, mig_mode_refusals.ON):
             changed = self._partitions.disable(step.gpu, _MODE_PATIENCE_S)
-        layout = self._refresh_gpu(step.gpu).mig
+        layout = self._gpus.refresh_gpu(step.gpu).mig
         if layout is not None and layout.enabled:
             text = f"{len(layout.instances)} instances lie on the GPU"
             raise errors.Unchanged(step.gpu, "turning MIG off", -1, text)
@@ -91,11 +96,19 @@ class MigSteps:
         return {}
 
     def _create(self, step: steps.Step) -> checkpoint.Facts:
-        return mig.instance_facts(self._partitions.create(mig.step_instance(step)))
+        try:
+            instance = self._partitions.create(mig.step_instance(step))
+        except errors.DeviceFault:
+            self._reread(step.gpu)  # another hand may have made one there
+            raise
+        self._gpus.add_instance(step.gpu, instance)
+        return mig.instance_facts(instance)
 
     def _destroy(self, step: steps.Step) -> checkpoint.Facts:
         if not step.rebooted:
-            self._partitions.destroy(mig.step_instance(step), PATIENCE_S)
+            ref = mig.step_instance(step)
+            self._partitions.destroy(ref, PATIENCE_S, mig.created_instance(step))
+            self._gpus.remove_instance(ref)
         return {}
 
     @contextlib.contextmanager
@@ -110,7 +123,7 @@ class MigSteps:
 
     def _reread(self, gpu: ids.GpuUuid) -> None:
         with contextlib.suppress(errors.DeviceFault):  # then it is read before the next use
-            self._refresh_gpu(gpu)
+            self._gpus.refresh_gpu(gpu)
 
 
 def _log_unchanged_mode(step: steps.Step, fault: errors.DeviceFault) -> None:

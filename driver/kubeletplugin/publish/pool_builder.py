@@ -1,8 +1,10 @@
 """Builds this node's pool of devices from its GPUs, which are read periodically."""
 
 import math
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import structlog
 
@@ -24,6 +26,10 @@ NON_BLOCKING = frozenset({reasons.Reason.GPU_UNREADABLE})
 
 ReadGpus = Callable[[], model.Inventory]
 """The node's GPUs as they are now. Raises DeviceFault."""
+CheckGpus = Callable[[frozenset[ids.GpuUuid]], model.Inventory]
+"""Same, but only these GPUs' MIG may have changed."""
+CHECK_S: Final = 2.0
+"""Delay of a check, for more changes of MIG to come: a Prepare makes three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +63,10 @@ def _no_devices() -> frozenset[ids.DeviceName]:
 class Sources:
     """Inputs of the pool.
 
-    `read_gpus` reads the GPUs; raises DeviceFault. `health_taints`, `cordon_taints` and
-    `mode_taints` (MIG mode that the GPU does not take) return taints by device; `held_devices`
-    returns the devices that claims of this node hold; raises NodeFault.
+    `read_gpus` reads the GPUs; `check_gpus` reads those with a changed MIG, None: all are read;
+    both raise DeviceFault. `health_taints`, `cordon_taints` and `mode_taints` (MIG mode that the
+    GPU does not take) return taints by device; `held_devices` returns the devices that claims of
+    this node hold; raises NodeFault.
     """
 
     read_gpus: ReadGpus
@@ -68,6 +75,7 @@ class Sources:
     held_devices: Callable[[], frozenset[ids.DeviceName]] = _no_devices
     cordon_taints: Callable[[model.Inventory], slice_builder.Taints] = _no_taints
     mode_taints: Callable[[model.Inventory], slice_builder.Taints] = _no_taints
+    check_gpus: CheckGpus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +129,9 @@ class PoolBuilder:
         self._read_backoff = read_backoff
         self._clock = clock
         self._due_at = -math.inf
+        self._asking = threading.Lock()
+        self._changed: set[ids.GpuUuid] = set()
+        self._check_at = math.inf
         self._inventory: model.Inventory | None = None
         self._problem: Problem | None = None
         self._last_pool: slice_builder.Pool | None = None
@@ -128,7 +139,7 @@ class PoolBuilder:
 
     def due_in_s(self) -> float:
         """Return the seconds until the GPUs should be read again."""
-        return max(0.0, self._due_at - self._clock.monotonic())
+        return max(0.0, min(self._due_at, self._check_at) - self._clock.monotonic())
 
     def last_published(self) -> tuple[slice_builder.Pool | None, tuple[model.Gpu, ...]]:
         """Return the pool built last, and the known GPUs; from any thread."""
@@ -139,12 +150,29 @@ class PoolBuilder:
         """Make the next `refresh` read the GPUs regardless of the interval."""
         self._due_at = -math.inf
 
+    def request_check(self, gpu: ids.GpuUuid) -> bool:
+        """Have a GPU's MIG read within `CHECK_S`; return whether no other waits. Any thread."""
+        with self._asking:
+            is_first = not self._changed
+            self._changed.add(gpu)
+            if is_first:
+                self._check_at = self._clock.monotonic() + CHECK_S
+        return is_first
+
     def refresh(self) -> None:
-        """Read the GPUs if due."""
-        now = self._clock.monotonic()
-        if now < self._due_at:
+        """Read the GPUs, or those with a changed MIG, if due."""
+        now, check = self._clock.monotonic(), self._sources.check_gpus
+        is_due = now >= self._due_at or (check is None and now >= self._check_at)
+        if not is_due and now < self._check_at:
             return
+        with self._asking:
+            changed = frozenset(self._changed)
+            self._changed.clear()
+            self._check_at = math.inf
         try:
+            if check is not None and not is_due:
+                self._inventory = check(changed)
+                return
             self._inventory = self._sources.read_gpus()
         except errors.DeviceFault as e:
             if e.code in _DRIVER_ABSENT:

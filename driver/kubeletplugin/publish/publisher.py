@@ -147,6 +147,11 @@ class Publisher:
         self._urgent.set()
         self._wake.set()
 
+    def check_mig(self, gpu: ids.GpuUuid) -> None:
+        """Publish what another hand changed of a GPU's MIG, soon; from any thread."""
+        if self._pool_builder.request_check(gpu):
+            self._wake.set()
+
     def stored_slices(self) -> Iterable[slice_plan.Object]:
         """Return the node's known slices of our driver's name; from any thread."""
         return self._store.snapshot().values()

@@ -13,7 +13,7 @@ _TEMPORARY_SUFFIX = ".new"
 
 def temporary_path(path: Path) -> Path:
     """Return where the next content of `path` is written, a name that readers ignore."""
-    return path.with_name(f".{path.name}{_TEMPORARY_SUFFIX}")
+    return Path(f"{path.parent}/.{path.name}{_TEMPORARY_SUFFIX}")
 
 
 def target_name(name: str) -> str:
@@ -98,8 +98,9 @@ def remove(path: Path, observer: failpoints.Observer, *, synced: bool = True) ->
     try:
         _unlink(temporary_path(path))
         _unlink(path)
-        if synced and path.parent.is_dir():
-            _sync(path.parent)
+        if synced:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                _sync(path.parent)
     except OSError as e:
         raise errors.NodeFault("remove", str(path), str(e)) from e
     observer.on_point(f"file removed: {path.name}")

@@ -2,14 +2,15 @@
 
 import ctypes
 import re
-import uuid
+import uuid as uuids
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pynvml
 
 from driver import ids
-from driver.devices import model
+from driver.devices import mig, model
 from driver.kubeletplugin.host import sysfs
 from driver.kubeletplugin.nvml import errors as nvml_errors
 from driver.kubeletplugin.nvml.queries import mig_layout, nvlink
@@ -55,6 +56,13 @@ ADDRESSING = {
 _UNKNOWN = "Unknown"
 _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
+KnownMig = Callable[[ids.GpuUuid], mig.Mig | None]
+"""Returns the MIG of a GPU as read earlier from the same driver; None if it was not."""
+
+
+def _no_mig(_gpu: ids.GpuUuid) -> None:
+    """Return None: nothing was read earlier."""
+
 
 @dataclass(frozen=True, slots=True)
 class Versions:
@@ -71,7 +79,9 @@ def read_versions() -> Versions:
     return Versions(driver, (cuda // 1000, cuda % 1000 // 10))
 
 
-def read_gpu(index: int, versions: Versions, host_root: Path) -> tuple[model.Gpu, nvlink.Links]:
+def read_gpu(
+    index: int, versions: Versions, host_root: Path, known_mig: KnownMig = _no_mig
+) -> tuple[model.Gpu, nvlink.Links]:
     """Return the GPU at an index, and its links. Raises DeviceFault."""
     label = f"GPU at index {index}"
     handle = nvml_errors.call_nvml(label, pynvml.nvmlDeviceGetHandleByIndex, index)
@@ -86,8 +96,9 @@ def read_gpu(index: int, versions: Versions, host_root: Path) -> tuple[model.Gpu
     major, minor = nvml_errors.call_nvml(pci, pynvml.nvmlDeviceGetCudaComputeCapability, handle)
     virtualization = nvml_errors.call_optional(pci, pynvml.nvmlDeviceGetVirtualizationMode, handle)
     virtual = virtualization == pynvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU
+    uuid = _read_uuid(pci, handle)
     gpu = model.Gpu(
-        uuid=_read_uuid(pci, handle),
+        uuid=uuid,
         pci=pci,
         index=index,
         minor=int(nvml_errors.call_nvml(pci, pynvml.nvmlDeviceGetMinorNumber, handle)),
@@ -105,7 +116,9 @@ def read_gpu(index: int, versions: Versions, host_root: Path) -> tuple[model.Gpu
         addressing=ADDRESSING.get(addressing),
         virtual=virtual,
         # A guest's instances are made on its host; a GPU without memory of its own has none.
-        mig=None if virtual or not total else mig_layout.read_mig(pci, handle, total),
+        mig=None
+        if virtual or not total
+        else mig_layout.read_mig(pci, handle, total, known_mig(uuid)),
     )
     return gpu, nvlink.read_links(pci, handle)
 
@@ -148,4 +161,4 @@ def _fabric_domain(pci: ids.PciAddress, handle: object) -> str | None:
     joined = info.state == pynvml.NVML_GPU_FABRIC_STATE_COMPLETED
     if not joined or info.status != pynvml.NVML_SUCCESS or not any(cluster):
         return None
-    return f"{uuid.UUID(bytes=cluster)}.{info.cliqueId}"
+    return f"{uuids.UUID(bytes=cluster)}.{info.cliqueId}"

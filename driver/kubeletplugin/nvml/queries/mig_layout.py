@@ -41,11 +41,16 @@ class MigDevice:
     multiprocessors: int
 
 
-def read_mig(pci: ids.PciAddress, handle: object, total_bytes: int) -> mig.Mig | None:
+def read_mig(
+    pci: ids.PciAddress, handle: object, total_bytes: int, previous: mig.Mig | None = None
+) -> mig.Mig | None:
     """Return the GPU's MIG; None if it has none. Raises DeviceFault.
 
-    Profiles and placements are reported with MIG off too; instances only with it on (NV-6).
+    Profiles and placements are reported with MIG off too; instances only with it on (NV-6). A
+    loaded driver never changes them: they are taken from `previous`, an earlier reading.
     """
+    if previous is not None:
+        return reread_mig(pci, handle, previous)
     modes = nvml_errors.call_if_supported(pci, pynvml.nvmlDeviceGetMigMode, handle)
     if modes is None:
         return None
@@ -69,6 +74,38 @@ def reread_mig(pci: ids.PciAddress, handle: object, previous: mig.Mig) -> mig.Mi
     profile_ids = (profile.id for profile in previous.profiles)
     instances = read_instances(pci, handle, profile_ids) if enabled else ()
     return replace(previous, enabled=enabled, instances=instances)
+
+
+def is_current(
+    pci: ids.PciAddress, handle: object, layout: mig.Mig, profile_ids: Iterable[int]
+) -> bool:
+    """Return whether the mode, and where instances of some profiles lie, are still as in `layout`.
+
+    Raises DeviceFault.
+    """
+    modes = nvml_errors.call_nvml(pci, pynvml.nvmlDeviceGetMigMode, handle)
+    if (modes[0] == pynvml.NVML_DEVICE_MIG_ENABLE) is not layout.enabled:
+        return False
+    if not layout.enabled:
+        return True
+    chosen = frozenset(profile_ids)
+    expected = {
+        (instance.gpu_instance, instance.profile_id, instance.placement)
+        for instance in layout.instances
+        if instance.profile_id in chosen
+    }
+    present = {
+        (int(info.id), profile_id, placement_of(info))
+        for profile_id in chosen
+        for instance in instance_handles(pci, handle, profile_id)
+        if (info := instance_info(pci, instance)) is not None
+    }
+    return expected == present
+
+
+def placement_of(info: Any) -> mig.Placement:  # noqa: ANN401 - pynvml's structures have no types
+    """Return the placement in NVML's info of a GPU instance."""
+    return mig.Placement(int(info.placement.start), int(info.placement.size))
 
 
 def _is_resetless(pci: ids.PciAddress, handle: object) -> bool:
@@ -153,7 +190,7 @@ def read_instances(
                 mig.Instance(
                     gpu_instance=int(info.id),
                     profile_id=profile,
-                    placement=mig.Placement(int(info.placement.start), int(info.placement.size)),
+                    placement=placement_of(info),
                     compute_instance=device.compute_instance if device else None,
                     uuid=device.uuid if device else None,
                 )

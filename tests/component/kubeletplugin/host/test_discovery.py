@@ -1,6 +1,7 @@
 """Many ask what the GPUs are while they are being read."""
 
 import threading
+from collections.abc import Iterable
 from concurrent import futures
 
 import pytest
@@ -35,6 +36,13 @@ class SlowNvml:
 
     def refresh_gpu(self, gpu: model.Gpu) -> model.Gpu:
         return gpu
+
+    def read_minor(self, gpu: model.Gpu) -> int:
+        return gpu.minor
+
+    def is_current(self, gpu: model.Gpu, profile_ids: Iterable[int]) -> bool:
+        del gpu, profile_ids
+        return True
 
     def set_gpus(self, inventory: model.Inventory) -> None:
         """It is told, and forgets."""

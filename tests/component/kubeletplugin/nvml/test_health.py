@@ -70,8 +70,8 @@ def test_an_xid_of_an_instance_names_the_instance(
     info = pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(gpu_instance, 0, 0)
     pynvml.nvmlGpuInstanceCreateComputeInstance(gpu_instance, info.id)
     gi = int(pynvml.nvmlGpuInstanceGetInfo(gpu_instance).id)
-    while watcher.wait(0.2):
-        """That MIG was changed is told too."""
+    while event := watcher.wait(0.2):
+        assert event == ports.MigChanged(GPUS[0])
     xid(base, 48, 0, gi=str(gi))
     xid(base, 48, 0, gi=str(gi), ci="0")
     assert watcher.wait(5) == XidEvent(GPUS[0], 48, Instance(gi))

@@ -152,3 +152,13 @@ def test_a_lane_takes_no_more_than_it_can_bear() -> None:
 def test_a_program_that_hangs_counts_as_a_call(inside: lanes.Lanes, sick: Gpu) -> None:
     with pytest.raises(errors.Hung, match="nvidia-smi hangs"):
         inside.call("GPU-a", lambda: sick.may_return.wait(20), 0.05, "nvidia-smi")
+
+
+def test_a_thread_without_work_runs_the_next_act(inside: lanes.Lanes) -> None:
+    threads = {inside.call(f"GPU-{number}", threading.get_ident) for number in range(20)}
+    assert len(threads) == 1
+
+
+@pytest.mark.usefixtures("hung")
+def test_the_thread_of_a_call_that_hangs_runs_no_other(inside: lanes.Lanes) -> None:
+    assert [inside.call(f"GPU-{name}", lambda: 1) for name in "bcd"] == [1, 1, 1]

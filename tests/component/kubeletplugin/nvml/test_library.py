@@ -307,3 +307,23 @@ def test_a_driver_that_is_newer_than_its_module_is_a_fault_of_the_whole(
     with pytest.raises(errors.DeviceFault) as fault:
         adapter.inventory()
     assert fault.value.code == pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH
+
+
+@pytest.mark.usefixtures("running")
+def test_profiles_are_read_once_for_each_start_of_the_library(
+    adapter: nvml.NvmlLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[int] = []
+    call = pynvml.nvmlDeviceGetGpuInstancePossiblePlacements
+
+    def counted(*arguments: object) -> object:
+        reads.append(1)
+        return call(*arguments)
+
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetGpuInstancePossiblePlacements", counted)
+    first = adapter.inventory()
+    once = len(reads)
+    assert once
+    assert (adapter.inventory(), len(reads)) == (first, once)
+    adapter.close()
+    assert (adapter.inventory(), len(reads)) == (first, 2 * once)

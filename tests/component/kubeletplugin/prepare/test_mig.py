@@ -5,14 +5,16 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pynvml
 import pytest
 
 from driver import clock, errors, reasons
 from driver.devices import faces, mig
 from driver.kubeletplugin import composition, config, ports
+from driver.kubeletplugin.nvml import errors as nvml_errors
 from tests.fakes import gpunode, simulated_node
 from tests.support.builders import allocated_claims
 
@@ -129,6 +131,99 @@ def test_an_instance_made_by_hand_is_never_destroyed(node: simulated_node.Simula
         process.preparer.unprepare(ref)
     (left,) = node.parts().instances
     assert (left.uuid, node.parts().enabled, node.files()) == (uuid, True, [])
+
+
+def calls_of(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> list[str]:
+    """The calls of NVML that an act makes."""
+    calls: list[str] = []
+    call_nvml = nvml_errors.call_nvml
+
+    def counted(device: str, call: Callable[..., object], *arguments: object) -> object:
+        calls.append(call.__name__)
+        return call_nvml(device, call, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(nvml_errors, "call_nvml", counted)
+        act()
+    return calls
+
+
+def test_a_part_takes_few_calls_once_the_profiles_are_known(
+    node: simulated_node.SimulatedNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref, process = a_claim(node, "0-mig-1g10gb-4"), node.process()
+    prepare(process, ref)
+    process.preparer.unprepare(ref)
+    assert calls_of(monkeypatch, lambda: prepare(process, ref)) == [
+        "nvmlDeviceGetMigMode",
+        "nvmlDeviceGetMigMode",
+        "nvmlDeviceSetMigMode",
+        "nvmlDeviceGetMinorNumber",
+        "nvmlDeviceCreateGpuInstanceWithPlacement",
+        "nvmlGpuInstanceCreateComputeInstance",
+        "nvmlGpuInstanceGetInfo",
+        "nvmlComputeInstanceGetInfo",
+        "nvmlDeviceGetUUID",
+    ]
+    assert calls_of(monkeypatch, lambda: process.preparer.unprepare(ref)) == [
+        "nvmlDeviceGetGpuInstanceById",
+        "nvmlGpuInstanceGetComputeInstanceById",
+        "nvmlComputeInstanceGetInfo",
+        "nvmlDeviceGetUUID",
+        "nvmlComputeInstanceDestroy",
+        "nvmlGpuInstanceDestroy",
+        "nvmlDeviceGetGpuInstanceRemainingCapacity",
+        "nvmlDeviceSetMigMode",
+        "nvmlDeviceGetMinorNumber",
+    ]
+
+
+def test_a_driver_whose_compute_instances_name_the_gpu_has_its_devices_searched(
+    node: simulated_node.SimulatedNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info_of = pynvml.nvmlComputeInstanceGetInfo
+
+    def with_parent(compute: object) -> object:
+        info = info_of(compute)
+        info.device = pynvml.nvmlDeviceGetHandleByIndex(0)
+        return info
+
+    monkeypatch.setattr(pynvml, "nvmlComputeInstanceGetInfo", with_parent)
+    ref, process = a_claim(node, "0-mig-1g10gb-4"), node.process()
+    prepare(process, ref)
+    (instance,) = node.parts().instances
+    assert process.records.list_records()[0].facts[-1]["uuid"] == instance.uuid
+    process.preparer.unprepare(ref)
+    assert (node.parts().enabled, node.files()) == (False, [])
+
+
+def test_an_instance_made_by_hand_after_the_last_reading_is_used_and_stays(
+    node: simulated_node.SimulatedNode,
+) -> None:
+    process = node.process()
+    uuid = node.by_hand(mig.InstanceRef(node.gpus()[0].uuid, 9, mig.Placement(4, 4)))
+    ref = a_claim(node, "0-mig-3g40gb-4")
+    prepare(process, ref)
+    assert process.records.list_records()[0].steps == ()
+    process.preparer.unprepare(ref)
+    assert [instance.uuid for instance in node.parts().instances] == [uuid]
+
+
+def test_what_overlaps_an_instance_made_by_hand_is_refused_by_nvml_and_then_unknown(
+    node: simulated_node.SimulatedNode,
+) -> None:
+    claimed, process = a_claim(node, "0-mig-1g10gb-0"), node.process()
+    prepare(process, claimed)
+    uuid = node.by_hand(mig.InstanceRef(node.gpus()[0].uuid, 9, mig.Placement(4, 4)))
+    ref = a_claim(node, "0-mig-1g20gb-6", number=2)
+    with pytest.raises(errors.Unchanged, match=f"NVML error {NO_RESOURCES}"):
+        process.preparer.prepare(ref, gpunode.never)
+    current = process.gpus.current().gpus[0].mig
+    assert current is not None
+    assert [instance.uuid for instance in current.foreign] == [uuid]
+    answer = process.preparer.prepare(ref, gpunode.never)
+    assert isinstance(answer, ports.Refused)
+    assert answer.reason is reasons.Reason.DEVICE_UNKNOWN
 
 
 @pytest.mark.parametrize("code", [IN_USE, NO_RESOURCES])

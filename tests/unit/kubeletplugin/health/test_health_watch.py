@@ -142,6 +142,14 @@ def test_a_stirred_gpu_is_polled_at_once_and_an_unknown_one_means_all(world: Wor
     assert world.script.polls == [(0, gpu) for gpu in (FIRST, SECOND, SECOND, FIRST, SECOND)]
 
 
+def test_a_change_of_mig_is_reported_and_no_reason_to_poll(world: World) -> None:
+    changed: list[ids.GpuUuid] = []
+    world.watch.on_mig_changed(changed.append)
+    world.run(ports.MigChanged(SECOND), None)
+    assert changed == [SECOND]
+    assert world.script.polls == [(0, gpu) for gpu in (FIRST, SECOND)]
+
+
 def test_the_lost_gpu_is_found_at_once_and_the_others_stay_watched(world: World) -> None:
     world.run(None)
     world.script.now[SECOND] = LOST

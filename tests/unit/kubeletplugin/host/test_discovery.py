@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 
 import pytest
@@ -165,3 +166,48 @@ def test_a_gpu_that_hangs_from_the_start_is_known_by_what_was_remembered() -> No
     assert discovery.Discovery(fake).refresh().lost == (), "never known, it is withheld"
     fake.hangs.clear()
     assert gpus.refresh().gpus == previous.gpus
+
+
+def test_changes_of_ours_are_known_without_reading_the_gpu_again() -> None:
+    fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
+    gpus = discovery.Discovery(fake)
+    gpu, acts = gpus.refresh().gpus[0], partitioning.FakePartitions(fake.library)
+    acts.enable(gpu.uuid)
+    gpus.set_mig_mode(gpu.uuid, enabled=True)
+    created = acts.create(a_place(gpu, 4))
+    gpus.add_instance(gpu.uuid, created)
+    current = gpus.current().gpus[0].mig
+    assert current is not None
+    assert (current.enabled, current.instances) == (
+        True,
+        (dataclasses.replace(created, ours=True),),
+    )
+    assert gpus.refresh_changed([gpu.uuid]).gpus[0].mig == current
+    acts.destroy(a_place(gpu, 4), 0)
+    gpus.remove_instance(a_place(gpu, 4))
+    acts.disable(gpu.uuid, 0)
+    gpus.set_mig_mode(gpu.uuid, enabled=False)
+    assert gpus.current().gpus == gpus.refresh_changed([gpu.uuid]).gpus
+    assert (fake.readings, gpus.current().gpus[0]) == (1, gpu)
+
+
+def test_a_change_by_another_hand_has_all_gpus_read_again() -> None:
+    fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
+    gpus = discovery.Discovery(fake)
+    gpu = gpus.refresh().gpus[0]
+    assert gpus.refresh_changed([gpu.uuid]) is gpus.current()
+    partitioning.FakePartitions(fake.library).enable(gpu.uuid)
+    partitioning.FakePartitions(fake.library).create(a_place(gpu))
+    result = gpus.refresh_changed([gpu.uuid]).gpus[0].mig
+    assert result is not None
+    assert len(result.foreign) == 1
+    assert fake.readings == 2
+
+
+def test_a_gpu_that_cannot_be_read_is_not_current() -> None:
+    built = machine.build("hgx-h100", seed="node-1")
+    gpus = discovery.Discovery(nvml.FakeNvml(built))
+    gpu = gpus.refresh().gpus[0]
+    assert gpus.is_current(gpu, {9})
+    built.lose(built.gpus[0])
+    assert not gpus.is_current(gpu, {9})

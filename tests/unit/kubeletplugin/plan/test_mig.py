@@ -1,6 +1,10 @@
+import pytest
+
 from driver import ids
 from driver.devices import mig as partition
 from driver.kubeletplugin.plan import mig, steps
+from simulator import machine
+from tests.fakes import nvml
 
 GPU = ids.GpuUuid("GPU-1")
 ON = steps.Step(mig.ON, mig.OFF_AGAIN, GPU)
@@ -16,6 +20,22 @@ def test_a_created_instance_is_destroyed_by_placement_and_uuid() -> None:
         mig.DESTROY,
         partition.InstanceRef(GPU, 9, PLACE.placement, UUID),
     )
+
+
+def test_the_created_instance_is_known_from_all_facts_of_a_step() -> None:
+    undo = MAKE.inverse(mig.instance_facts(MADE))
+    assert mig.created_instance(undo) == MADE
+    assert mig.created_instance(MAKE.inverse()) is None
+
+
+@pytest.mark.parametrize(("product", "outlives"), [("hgx-h100", False), ("dgx-a100", True)])
+def test_a_mode_outlives_the_boot_where_its_change_takes_a_reset(
+    product: str, *, outlives: bool
+) -> None:
+    gpu = nvml.FakeNvml(machine.build(product, seed="node-1")).inventory().gpus[0]
+    step = mig.mode_step(mig.ON, mig.OFF_AGAIN, gpu)
+    assert mig.outlives_boot((step, MAKE)) is outlives
+    assert not mig.outlives_boot((MAKE,))
 
 
 def test_a_possibly_created_instance_is_destroyed_by_placement() -> None:

@@ -57,7 +57,7 @@ def test_admin_access_neither_holds_nor_is_held_off() -> None:
 def test_a_mig_device_enables_mig_and_is_created_at_its_placement() -> None:
     plan = planned(a_part(HALF, 4))
     on, built = plan.steps
-    assert (on.act, on.undo, on.arguments) == ("mig-on", "mig-off-again", {})
+    assert (on.act, on.undo, on.arguments) == ("mig-on", "mig-off-again", {"resetless": 1})
     assert (built.act, built.undo) == ("mig-make", "mig-destroy")
     assert built.arguments == {"profile": 9, "start": 4, "size": 4}
     (device,) = plan.devices

@@ -136,3 +136,39 @@ def test_kube_scheduler_gets_shared_faces_only_where_that_was_asked_for(
     assert sharing("controller", shares=False)
     assert not sharing("scheduler", shares=False)
     assert sharing("scheduler", shares=True)
+
+
+def test_changes_of_mig_are_checked_together_and_soon(
+    gpus: plugin_shell.Gpus, time: fake_clock.FakeClock
+) -> None:
+    checked: list[frozenset[ids.GpuUuid]] = []
+
+    def check(changed: frozenset[ids.GpuUuid]) -> model.Inventory:
+        checked.append(changed)
+        return plugin_shell.inventory(1)
+
+    sources = pool_builder.Sources(gpus.look, check_gpus=check)
+    looking = backoff.Backoff(backoff.Pace(2.0, 20.0), lambda: 0.0)
+    devices = pool_builder.PoolBuilder(sources, 60.0, looking, time)
+    devices.refresh()
+    first, second = ids.GpuUuid("GPU-1"), ids.GpuUuid("GPU-2")
+    assert [devices.request_check(gpu) for gpu in (first, second, first)] == [True, False, False]
+    assert devices.due_in_s() == pool_builder.CHECK_S
+    devices.refresh()
+    assert checked == []
+    time.advance(pool_builder.CHECK_S)
+    devices.refresh()
+    assert (checked, gpus.looks) == ([frozenset({first, second})], 1)
+    assert devices.due_in_s() == 60.0 - pool_builder.CHECK_S
+    assert len(devices.last_published()[1]) == 1
+    assert devices.request_check(first)
+
+
+def test_a_check_without_a_reader_of_its_own_reads_all_gpus(
+    devices: pool_builder.PoolBuilder, gpus: plugin_shell.Gpus, time: fake_clock.FakeClock
+) -> None:
+    devices.refresh()
+    devices.request_check(ids.GpuUuid("GPU-1"))
+    time.advance(pool_builder.CHECK_S)
+    devices.refresh()
+    assert gpus.looks == 2
