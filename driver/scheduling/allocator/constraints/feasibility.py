@@ -93,7 +93,7 @@ class FeasibilityBounds:
             if constraint.covers(claim, options.subrequest.name)
         ]
         indexes = options.indexes[option.start :]
-        if _is_unbounded(options):
+        if _is_unbounded(options) or len(indexes) < option.count:
             return _FreeOption(option, tuple(indexes))
         return _FreeOption(
             option,
