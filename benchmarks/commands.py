@@ -53,19 +53,20 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     arguments.add_argument("--nodes", type=int, default=NODES)
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
-    chosen = arguments.parse_args()
+    options = arguments.parse_args()
+    start = record.Start()
     with tempfile.TemporaryDirectory() as folder:
-        figures = [*_starts(Path(folder), chosen.rounds)]
-    raw = page.cluster(chosen.nodes)
+        figures = [*_starts(Path(folder), options.rounds)]
+    raw = page.cluster(options.nodes)
     node = _first_node(raw)
     commands = (*_LISTS, f"explain node {node}")
     for whence, places in _sources(raw):
         with places as (more, environment):
             for command in commands:
-                samples = [_run(f"{command} {more}", environment) for _ in range(chosen.rounds)]
+                samples = [_run(f"{command} {more}", environment) for _ in range(options.rounds)]
                 name = command.replace(node, "NODE")
                 figures.append(record.figure(f"{name}, by {whence}", "s", samples))
-    record.write("commands", figures)
+    record.write("commands", figures, start)
 
 
 def _starts(folder: Path, rounds: int) -> Iterator[record.Figure]:

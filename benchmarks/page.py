@@ -43,8 +43,9 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     arguments.add_argument("--nodes", type=int, default=NODES)
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
-    chosen = arguments.parse_args()
-    source = _Changing(fleets.objects_of(cluster(chosen.nodes)))
+    options = arguments.parse_args()
+    start = record.Start()
+    source = _Changing(fleets.objects_of(cluster(options.nodes)))
     app = application.build_app(
         application.AppDeps(
             source,
@@ -56,11 +57,11 @@ def main() -> None:
     client = app.test_client()
     source.change()
     figures = []
-    node = fixtures.node_name(chosen.nodes // 2)
+    node = fixtures.node_name(options.nodes // 2)
     for what, rule in _ASKED.items():
         path = rule.replace(fixtures.NODE, node)
         first, again, size = [], [], 0
-        for _ in range(chosen.rounds):
+        for _ in range(options.rounds):
             source.change()
             first.append(_ms(functools.partial(client.get, path)))
             again.append(_ms(functools.partial(client.get, path)))
@@ -72,7 +73,7 @@ def main() -> None:
             record.figure(f"{what}, size", "KiB", [size / 1024]),
             record.figure(f"{what}, again", "ms", again),
         ]
-    record.write("page", figures)
+    record.write("page", figures, start)
 
 
 def _ms(run: Callable[[], object]) -> float:

@@ -23,7 +23,8 @@ _ENOUGH = 10_000_000
 
 def main() -> None:
     """Measure, print, store."""
-    record.write("quality", [_nearness(), _fairness(), _instances(), *_victims()])
+    start = record.Start()
+    record.write("quality", [_nearness(), _fairness(), _instances(), *_victims()], start)
 
 
 def _nearness() -> record.Figure:

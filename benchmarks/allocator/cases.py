@@ -38,25 +38,25 @@ class Case:
             return self.given
         draw = random.Random(SEED)  # noqa: S311 - no secret
         named = self._eligible()
-        found = [
+        devices = [
             (driver, fixtures.node_name(number), device)
             for number in range(self.nodes)
             for driver, device in named
         ]
-        return tuple(sorted(draw.sample(found, len(found) // 2)))
+        return tuple(sorted(draw.sample(devices, len(devices) // 2)))
 
     def _eligible(self) -> list[tuple[str, str]]:
-        found: list[tuple[str, str]] = []
-        for one in json.loads(self.shape("controller")):
-            for device in one["spec"].get("devices", ()):
+        eligible: list[tuple[str, str]] = []
+        for published in json.loads(self.shape("controller")):
+            for device in published["spec"].get("devices", ()):
                 attributes = device["attributes"]
                 profile = attributes.get("profile", {}).get("string", "")
                 is_it = (
                     profile == self.takes if self.takes else attributes["type"] == {"string": "gpu"}
                 )
                 if is_it:
-                    found.append((one["spec"]["driver"], device["name"]))
-        return found
+                    eligible.append((published["spec"]["driver"], device["name"]))
+        return eligible
 
     @property
     def sample(self) -> int:
@@ -90,12 +90,19 @@ def _mig(nodes: int, count: int, theirs: int) -> Case:
 
 
 CASES = (
+    _gpu(10, 500, 300),
+    _gpu(30, 500, 300),
     _gpu(100, 500, 300),
+    _gpu(300, 500, 100),
     _gpu(1_000, 500, 60),
+    _gpu(3_000, 500, 40),
     _gpu(5_000, 500, 40),
     _aligned(1_000, 30),
-    _aligned(5_000, 30),
+    _aligned(5_000, 15),
+    _mig(10, 200, 60),
+    _mig(30, 200, 30),
     _mig(100, 200, 30),
+    _mig(300, 200, 15),
     _mig(1_000, 200, 8),
     _pair(100, 200, 60),
     _pair(1_000, 200, 20),

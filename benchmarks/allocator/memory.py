@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from tests.fakes import packaged
 
 PAGE = 500
 CLAIMS = 20_000
+STARTS = 3
 STATIC = cases.Case("static", 5_000, fixtures.gpus(), fixtures.whole, 1, 1)
 MIG = cases.Case(
     "mig", 1_000, fixtures.instance("1g.10gb"), fixtures.every_face, 1, 1, takes="1g.10gb"
@@ -38,35 +39,37 @@ ROOT = Path(__file__).parents[2]
 
 def measure(other: reference.Reference) -> list[record.Figure]:
     """RSS of ours beside the reference's, and the time from bytes to the picture."""
-    found: list[record.Figure] = []
+    figures: list[record.Figure] = []
     for case, name, slices_of in (
         (STATIC, f"RSS, 5,000 nodes x 8 GPUs, {CLAIMS:,} claims", "5,000 nodes x 8 GPUs"),
         (MIG, "RSS, 1,000 nodes x 8 GPUs, every face", "1,000 nodes, every face"),
     ):
-        told = _alone(case.name)
+        filled = [_alone(case.name) for _ in range(STARTS)]
         other.load(case)
         theirs = other.rss_mib()
-        found += [
-            record.figure(name, "MiB", [told["rss"]], [theirs], seed=cases.SEED),
+        figures += [
+            record.figure(
+                name, "MiB", [values["rss"] for values in filled], [theirs], seed=cases.SEED
+            ),
             record.figure(
                 f"slices of {slices_of}, JSON to picture",
                 "s",
-                [told["ingest"]],
+                [values["ingest"] for values in filled],
                 seed=cases.SEED,
             ),
         ]
         if case is STATIC:
-            found += _each(told)
-    return found
+            figures += _each(filled)
+    return figures
 
 
-def _each(told: dict[str, float]) -> list[record.Figure]:
-    """What a thousand slices weigh, and a thousand claims with their pods."""
-    slices = (told["filled"] - told["empty"]) / told["slices"]
-    claims = (told["rss"] - told["filled"]) / CLAIMS
+def _each(filled: Sequence[dict[str, float]]) -> list[record.Figure]:
+    """Return the memory of a thousand slices, and of a thousand claims with their pods."""
+    slices = [1000 * (values["filled"] - values["empty"]) / values["slices"] for values in filled]
+    claims = [1000 * (values["rss"] - values["filled"]) / CLAIMS for values in filled]
     return [
-        record.figure("memory of 1,000 slices of 8 GPUs", "MiB", [1000 * slices], seed=cases.SEED),
-        record.figure("memory of 1,000 claims with pods", "MiB", [1000 * claims], seed=cases.SEED),
+        record.figure("memory of 1,000 slices of 8 GPUs", "MiB", slices, seed=cases.SEED),
+        record.figure("memory of 1,000 claims with pods", "MiB", claims, seed=cases.SEED),
     ]
 
 
@@ -74,8 +77,8 @@ def _alone(name: str) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.allocator.memory", name]
     around = packaged.environment()
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, env=around)
-    told: dict[str, float] = json.loads(done.stdout)
-    return told
+    values: dict[str, float] = json.loads(done.stdout)
+    return values
 
 
 class _Filling:

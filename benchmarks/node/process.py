@@ -1,5 +1,6 @@
 """The plugin as a process: start to first slice, and resident memory."""
 
+import functools
 import time
 from pathlib import Path
 
@@ -15,13 +16,16 @@ WIPES = 3
 def measure(cluster: api.Cluster, node: str) -> list[record.Figure]:
     """Start the plugin several times on a node whose slices were deleted."""
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-bench")
-    starts = [_start_to_slice(cluster, kube, node) for _ in range(STARTS)]
-    pid = cluster.pid("plugin", node)
+    starts, sizes = [], []
+    for _ in range(STARTS):
+        starts.append(_start_to_slice(cluster, kube, node))
+        playground.until(functools.partial(_whole_pool, kube, node), 30, "the whole pool")
+        sizes.append(rss(cluster.pid("plugin", node)))
     wipes = [_wipe_to_slices(cluster, kube, node) for _ in range(WIPES)]
     return [
         record.figure("plugin start to first slice", "s", starts),
         record.figure("kubelet's wipe to slices again", "s", wipes),
-        record.figure("plugin RSS, idle", "MiB", [rss(pid)]),
+        record.figure("plugin RSS, idle", "MiB", sizes),
     ]
 
 

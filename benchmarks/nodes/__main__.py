@@ -35,21 +35,22 @@ def main() -> int:
     """Measure, print; store where all was measured."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one day of each; nothing is stored")
-    given = parser.parse_args()
+    options = parser.parse_args()
+    start = record.Start()
     gc_tuning.set_thresholds()  # as the controller
     at = days.folder()
     if at is None:
         print("the traces are not here: name their folder in $RATION_TRACES")
         return 1
-    some = slice(2, 3) if given.quick else slice(None)
+    some = slice(2, 3) if options.quick else slice(None)
     figures = [
         *_figures("openb", _play([days.of_openb(at, one) for one in OPENB[some]])),
         *_figures("Gavel", _play([days.of_gavel(at, one) for one in GAVEL[some]])),
     ]
-    if given.quick:
+    if options.quick:
         print(*(record.line(one) for one in figures), sep="\n")
     else:
-        record.write("nodes", figures)
+        record.write("nodes", figures, start)
     return 0
 
 

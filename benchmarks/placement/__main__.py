@@ -32,23 +32,24 @@ def main() -> int:
     parser.add_argument("--seeds", default="42", help="one or several, or `all` (42 to 51)")
     parser.add_argument("--traces", default=",".join(openb.TRACES), help="some of the traces")
     parser.add_argument("--arrivals", type=int, default=_ARRIVALS, help="instances in a stream")
-    given = parser.parse_args()
+    options = parser.parse_args()
+    start = record.Start()
     gc_tuning.set_thresholds()  # as the controller
     folder = openb.folder()
-    suites = given.suites or _SUITES
+    suites = options.suites or _SUITES
     if "openb" in suites and folder is None:
         print("the traces are not here: name their folder in $RATION_TRACES")
         return 1
-    seeds = [*openb.SEEDS] if given.seeds == "all" else [*map(int, given.seeds.split(","))]
+    seeds = [*openb.SEEDS] if options.seeds == "all" else [*map(int, options.seeds.split(","))]
     figures: list[record.Figure] = []
     if "mig" in suites:
-        figures += _of_streams(seeds[:_STREAMS], given.arrivals)
+        figures += _of_streams(seeds[:_STREAMS], options.arrivals)
     if "openb" in suites and folder is not None:
-        for name in given.traces.split(","):
+        for name in options.traces.split(","):
             figures += _of_trace(name, openb.load(folder, name), seeds)
-    asked = given.traces, given.arrivals, given.suites
+    asked = options.traces, options.arrivals, options.suites
     if asked == (parser.get_default("traces"), _ARRIVALS, []):
-        record.write("placement", figures)
+        record.write("placement", figures, start)
     else:
         print(*map(record.line, figures), sep="\n")
     return 0
