@@ -7,7 +7,6 @@ Exit code 0: done; 1: the page or a picture is not what the results make (`--che
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from benchmarks import curves, gate, goals, readme, record
 
@@ -47,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _generated(*, check: bool) -> int:
     results = record.load()
-    files: dict[Path, str] = {PAGE: readme.page(results, goals.SECTIONS)}
-    files |= {PICTURES / name: svg for name, svg in curves.pictures(results).items()}
+    pictures = {PICTURES / name: svg for name, svg in curves.pictures(results).items()}
+    files = {PAGE: readme.page(results, goals.SECTIONS), **pictures}
     stale = [path for path, text in files.items() if not path.is_file() or path.read_text() != text]
     for path in stale:
         if check:

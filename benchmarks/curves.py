@@ -48,22 +48,25 @@ class Line:
     per_second: bool = False
     others: Mapping[str, int] | None = None
 
-    def points(self, figures: Mapping[str, record.Figure]) -> list[tuple[int, float]]:
-        """Return sizes with their values, the smallest size first; `figures` are by name."""
+    def figures(self, run: record.Run) -> dict[int, record.Figure]:
+        """Return the line's figures by their size, the smallest first."""
         pattern = re.compile(re.escape(self.name).replace(_SIZE, "([0-9,]+)"))
         sizes = dict(self.others or {})
-        for name in figures:
-            match = pattern.fullmatch(name)
-            if match:
-                sizes[name] = int(match[1].replace(",", ""))
-        values = [
-            (size, self._value(figures[name])) for name, size in sizes.items() if name in figures
-        ]
-        return sorted((size, value) for size, value in values if value is not None)
+        for figure in run.figures:
+            if match := pattern.fullmatch(figure.name):
+                sizes[figure.name] = int(match[1].replace(",", ""))
+        sized = {sizes[figure.name]: figure for figure in run.figures if figure.name in sizes}
+        return dict(sorted(sized.items()))
 
-    def _value(self, figure: record.Figure) -> float | None:
+    def value(self, figure: record.Figure) -> float | None:
+        """Return what is drawn of a figure; None where it has no other side."""
         value = figure.reference if self.reference else figure.ours
         return 1000 / value if value and self.per_second else value
+
+    def points(self, run: record.Run) -> list[tuple[int, float]]:
+        """Return sizes with their values, the smallest size first."""
+        values = [(size, self.value(figure)) for size, figure in self.figures(run).items()]
+        return [(size, value) for size, value in values if value is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,9 @@ PICTURES: Final[Mapping[str, Picture]] = {
         (
             Line("Ration", "pods at once, all prepared: SIZE"),
             Line("the least Go driver", "pods at once, all prepared: SIZE", reference=True),
-            Line("the least Python plugin", "least Python plugin: pods at once, all prepared: SIZE"),
+            Line(
+                "the least Python plugin", "least Python plugin: pods at once, all prepared: SIZE"
+            ),
             Line(
                 "NVIDIA's driver, whole GPUs",
                 "beside NVIDIA's driver: SIZE Prepares at once, p50",
@@ -174,14 +179,15 @@ def svg(picture: Picture, run: record.Run, ink: str) -> str:
         _scale(axes, sorted({size for _, points in lines for size, _ in points}))
         axes.legend(frameon=False, fontsize=9)
         file = io.StringIO()
-        canvas.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+        canvas.savefig(
+            file, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
+        )
     return "".join(f"{row.rstrip()}\n" for row in file.getvalue().splitlines())
 
 
 def _lines(picture: Picture, run: record.Run) -> list[tuple[str, list[tuple[int, float]]]]:
     """Return labels with points; none where no line has enough of them."""
-    figures = {figure.name: figure for figure in run.figures}
-    lines = [(line.label, line.points(figures)) for line in picture.lines]
+    lines = [(line.label, line.points(run)) for line in picture.lines]
     lines = [(label, points) for label, points in lines if points]
     return lines if any(len(points) >= _LEAST for _, points in lines) else []
 
@@ -202,12 +208,6 @@ def _scale(axes: Axes, sizes: Sequence[int]) -> None:
 
 def _caption(run: record.Run, picture: Picture) -> str:
     """Return the machine, and the commits of the figures that are drawn."""
-    names = [line.name.partition(_SIZE)[0] for line in picture.lines]
-    commits = sorted(
-        {
-            figure.commit
-            for figure in run.figures
-            if figure.name.startswith(tuple(filter(None, names)))
-        }
-    )
+    drawn = [figure for line in picture.lines for figure in line.figures(run).values()]
+    commits = sorted({figure.commit for figure in drawn})
     return f"{run.on.words}; {run.date}, commit {', '.join(commits)}"

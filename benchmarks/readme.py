@@ -141,17 +141,18 @@ def _others(runs: Iterable[record.Run], wanted: set[str]) -> list[str]:
 
 
 def _machines(runs: Iterable[record.Run]) -> str:
-    """Each suite's machine, and what fixed work took on it, in ms."""
+    """Each suite's machine, the ms that fixed work took on it, and the suite's seconds."""
     rows = [
         (
             f"`{run.suite}`",
             run.date,
             run.on.words,
             ", ".join(f"{name} {ms:g}" for name, ms in run.calibrators.items()) or _NOTHING,
+            "" if run.took_s is None else f"{run.took_s:.0f} s",
         )
         for run in runs
     ]
-    return _table(("Suite", "Day", "Machine", "Fixed work, ms"), rows)
+    return _table(("Suite", "Day", "Machine", "Fixed work, ms", "Took"), rows)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -92,3 +92,15 @@ def test_a_figure_or_a_suite_that_is_new_has_nothing_to_fall_from() -> None:
 def test_a_fall_is_told_with_both_values() -> None:
     (fallen_value,) = gate.falls([run(rate(100, 10))], [run(rate(50, 10))], {})
     assert fallen_value.text == "allocator/1-gpu: 5, was 10: 2.00 x worse"
+
+
+def test_two_runs_differ_whichever_of_them_is_worse() -> None:
+    first, second = [run(rate(100, 10))], [run(rate(100, 16))]
+    for runs in ((first, second), (second, first)):
+        assert [round(fall.times, 2) for fall in gate.differences(*runs, {})] == [1.6]
+
+
+def test_a_smaller_difference_is_told_where_it_is_asked_for() -> None:
+    first, second = [run(wall(10))], [run(wall(14))]
+    assert gate.differences(first, second, {}) == []
+    assert [round(fall.times, 2) for fall in gate.differences(first, second, {}, 1.3)] == [1.4]
