@@ -6,7 +6,7 @@ Quality, memory and simulated time do not hang on the machine and are not scaled
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks import bars, record
@@ -19,8 +19,10 @@ _KERNELS = {
     **dict.fromkeys(("node", "beside", "soak", "hold"), _OF_THE_NODE),
     **dict.fromkeys(("page", "queues", "placement", "commands"), ("cpu",)),
 }
-"""By suite; the second kind measures processor time."""
-_OF_OTHERS = ("python",)
+"""By suite; the second group measures processor time."""
+_OF_OTHERS, _OF_THE_PROCESSOR = ("python",), ("cpu",)
+_PROCESSOR_TIME = "CPU of "
+"""In the name of a figure in processor time, whatever its suite measures otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +73,25 @@ def differences(
 
 
 def _of_run(previous: record.Run, now: record.Run, goals: Mapping[str, str]) -> list[Fall]:
-    slower, stored = slowdown(previous, now), previous.by_id()
+    stored = previous.by_id()
+    usual = slowdown(previous, now, _KERNELS.get(now.suite, _OF_OTHERS))
+    busy = slowdown(previous, now, _OF_THE_PROCESSOR)
     compared = (
-        _fall(key, stored[key], measured, slower, goals.get(key, ""))
+        _fall(
+            key,
+            stored[key],
+            measured,
+            busy if _PROCESSOR_TIME in measured.name else usual,
+            goals.get(key, ""),
+        )
         for key, measured in now.by_id().items()
         if key in stored
     )
     return [fall for fall in compared if fall is not None]
 
 
-def slowdown(previous: record.Run, now: record.Run) -> float:
-    """Return how many times slower the machine was: the mean of the calibrators of both runs."""
-    names = _KERNELS.get(now.suite, _OF_OTHERS)
+def slowdown(previous: record.Run, now: record.Run, names: Sequence[str]) -> float:
+    """Return how many times slower the machine was: the mean of these calibrators of both runs."""
     steps = [
         math.log(now.calibrators[name] / previous.calibrators[name])
         for name in names

@@ -75,7 +75,7 @@ def _gpu(nodes: int, count: int, theirs: int) -> Case:
 def _aligned(nodes: int, theirs: int) -> Case:
     asks = fixtures.gpus(4, aligned=True)
     name = f"4 GPUs of one NUMA node, {nodes:,} nodes"
-    return Case(name, nodes, asks, fixtures.whole, 200, theirs)
+    return Case(name, nodes, asks, fixtures.whole, 800, theirs)
 
 
 def _pair(nodes: int, count: int, theirs: int) -> Case:
@@ -90,21 +90,21 @@ def _mig(nodes: int, count: int, theirs: int) -> Case:
 
 
 CASES = (
-    _gpu(10, 500, 300),
-    _gpu(30, 500, 300),
-    _gpu(100, 500, 300),
-    _gpu(300, 500, 100),
-    _gpu(1_000, 500, 60),
-    _gpu(3_000, 500, 40),
-    _gpu(5_000, 500, 40),
+    _gpu(10, 1_500, 1_500),
+    _gpu(30, 1_500, 800),
+    _gpu(100, 1_500, 400),
+    _gpu(300, 1_500, 150),
+    _gpu(1_000, 1_500, 80),
+    _gpu(3_000, 1_500, 50),
+    _gpu(5_000, 1_500, 50),
     _aligned(1_000, 30),
     _aligned(5_000, 15),
-    _mig(10, 200, 60),
-    _mig(30, 200, 30),
-    _mig(100, 200, 30),
-    _mig(300, 200, 15),
-    _mig(1_000, 200, 8),
-    _pair(100, 200, 60),
-    _pair(1_000, 200, 20),
+    _mig(10, 400, 60),
+    _mig(30, 400, 30),
+    _mig(100, 400, 30),
+    _mig(300, 400, 15),
+    _mig(1_000, 400, 8),
+    _pair(100, 800, 100),
+    _pair(1_000, 800, 20),
 )
 QUICK = (_gpu(100, 300, 200), _gpu(1_000, 300, 30), _mig(100, 100, 15), _pair(100, 100, 30))

@@ -51,14 +51,19 @@ def test_the_nodes_figures_hang_on_the_disk_and_on_calls_too() -> None:
     slow = {"python": 10.0, "fsync": 8.0, "grpc": 1.0}
     previous = run(wall(10), "node", python=10, fsync=1, grpc=1)
     assert fallen(previous, run(wall(19), "node", **slow)) == []
-    assert gate.slowdown(previous, run(wall(19), "node", **slow)) == pytest.approx(2.0)
+    assert gate.slowdown(previous, run(wall(19), "node", **slow), tuple(slow)) == pytest.approx(2.0)
 
 
 def test_figures_in_processor_time_are_compared_in_it() -> None:
     busy = {"python": 60.0, "cpu": 12.0}
     previous, now = run(wall(10), "page", **busy), run(wall(11), "page", python=12, cpu=12)
     assert fallen(previous, now) == []
-    assert gate.slowdown(previous, now) == 1.0
+
+
+def test_a_figure_named_processor_time_is_compared_in_it_in_any_suite() -> None:
+    busy, calm = (record.figure("CPU of a Prepare", "ms", [ours]) for ours in (10.0, 11.0))
+    previous, now = run(busy, "hold", python=60, cpu=12), run(calm, "hold", python=12, cpu=12)
+    assert fallen(previous, now) == []
 
 
 @pytest.mark.parametrize("unit", ["MiB", "%", "h"])
