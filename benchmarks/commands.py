@@ -138,8 +138,8 @@ def _serving(bodies: dict[str, bytes]) -> Iterator[int]:
         def do_GET(self) -> None:
             """A listing, or that there is none."""
             path, _, query = self.path.partition("?")
-            told = urllib.parse.parse_qs(query).get("fieldSelector", [""])[0]
-            body = bodies.get(f"{path}#{told}" if told else path)
+            selector = urllib.parse.parse_qs(query).get("fieldSelector", [""])[0]
+            body = bodies.get(f"{path}#{selector}" if selector else path)
             self.send_response(_OK if body else _MISSING)
             body = body or b'{"kind": "Status", "code": 404, "message": "404 page not found"}'
             self.send_header("Content-Length", str(len(body)))
@@ -173,7 +173,7 @@ def _kubeconfig(url: str) -> fleets.Raw:
 
 def _run(words: str, environment: dict[str, str]) -> float:
     """Seconds of processor time of one command."""
-    before = usage.getrusage(usage.RUSAGE_CHILDREN)
+    earlier = usage.getrusage(usage.RUSAGE_CHILDREN)
     program = str(Path(sys.executable).with_name("ration"))
     done = subprocess.run(
         [program, *words.split()],
@@ -182,10 +182,10 @@ def _run(words: str, environment: dict[str, str]) -> float:
         text=True,
         check=False,
     )
-    after = usage.getrusage(usage.RUSAGE_CHILDREN)
+    later = usage.getrusage(usage.RUSAGE_CHILDREN)
     # `explain` ends with 1 where something is in the way.
     assert done.returncode in {0, 1} and done.stdout, done.stderr  # noqa: S101, PT018 - else nothing was measured
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return later.ru_utime + later.ru_stime - earlier.ru_utime - earlier.ru_stime
 
 
 if __name__ == "__main__":

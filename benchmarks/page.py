@@ -58,7 +58,7 @@ def main() -> None:
     source.change()
     figures = []
     node = fixtures.node_name(options.nodes // 2)
-    for what, rule in _ASKED.items():
+    for name, rule in _ASKED.items():
         path = rule.replace(fixtures.NODE, node)
         first, again, size = [], [], 0
         for _ in range(options.rounds):
@@ -69,9 +69,9 @@ def main() -> None:
             assert answer.status_code == _OK, answer.text  # noqa: S101 - else nothing was measured
             size = len(answer.data)
         figures += [
-            record.figure(f"{what}, first", "ms", first),
-            record.figure(f"{what}, size", "KiB", [size / 1024]),
-            record.figure(f"{what}, again", "ms", again),
+            record.figure(f"{name}, first", "ms", first),
+            record.figure(f"{name}, size", "KiB", [size / 1024]),
+            record.figure(f"{name}, again", "ms", again),
         ]
     record.write("page", figures, start)
 
@@ -101,8 +101,8 @@ def cluster(count: int) -> list[fleets.Raw]:
     """Nodes as the simulated machine publishes them; every second GPU has a claim with a pod."""
     template = fixtures.every_face("controller")
     raw: list[fleets.Raw] = [
-        {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", **one}
-        for one in fixtures.classes()
+        {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", **device_class}
+        for device_class in fixtures.classes()
     ]
     for number in range(count):
         node = fixtures.node_name(number)
@@ -116,7 +116,7 @@ def cluster(count: int) -> list[fleets.Raw]:
 
 def _gpus(published: list[fleets.Raw]) -> list[str]:
     """The whole GPUs of a node's slices."""
-    devices = (device for one in published for device in one["spec"].get("devices", ()))
+    devices = (device for piece in published for device in piece["spec"].get("devices", ()))
     return [
         device["name"] for device in devices if device["attributes"]["type"].get("string") == "gpu"
     ]

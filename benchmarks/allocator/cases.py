@@ -19,7 +19,7 @@ class Case:
     """`count` are our decisions a round, `theirs` the reference's.
 
     Half of the devices that `takes` names (a profile, "" for whole GPUs) are in use, or those that
-    are `given`.
+    are `in_use`.
     """
 
     name: str
@@ -29,13 +29,13 @@ class Case:
     count: int
     theirs: int
     takes: str = ""
-    given: tuple[Device, ...] = ()
+    in_use: tuple[Device, ...] = ()
 
     @cached_property
     def taken(self) -> tuple[Device, ...]:
         """The devices in use at first, drawn by lot."""
-        if self.given:
-            return self.given
+        if self.in_use:
+            return self.in_use
         draw = random.Random(SEED)  # noqa: S311 - no secret
         named = self._eligible()
         devices = [

@@ -62,9 +62,9 @@ class _Watched:
 
     def rest(self) -> None:
         """Until nothing was written for a while: a new controller tells every node's condition."""
-        before = -1
-        while before != (now := sum(one.method == "PATCH" for one in self._api.requests)):
-            before = now
+        earlier = -1
+        while earlier != (now := sum(request.method == "PATCH" for request in self._api.requests)):
+            earlier = now
             time.sleep(_QUIET_S)
 
     def stop(self) -> None:
@@ -73,12 +73,12 @@ class _Watched:
         self._thread.join()
 
     def _follow(self) -> None:
-        kept: storage.Storage = self._api.storage
+        written: storage.Storage = self._api.storage
         while not self._stop.is_set():
-            with kept.changed:
-                changes, upto = kept.since(_CLAIMS, self._seen), kept.version
+            with written.changed:
+                changes, upto = written.since(_CLAIMS, self._seen), written.version
                 if not changes:
-                    kept.changed.wait(0.05)
+                    written.changed.wait(0.05)
             now = time.perf_counter()
             self._seen = upto
             for change in changes:
@@ -121,8 +121,8 @@ def _paced(watched: _Watched, prefix: str) -> list[float]:
     """Milliseconds from creation to allocation, of claims that come evenly."""
     names = [f"{prefix}-{number}" for number in range(int(PACED_S * RATE / 2))]
     begun = time.perf_counter()
-    for place, name in enumerate(names):
-        time.sleep(max(0.0, begun + place * 2 / RATE - time.perf_counter()))
+    for position, name in enumerate(names):
+        time.sleep(max(0.0, begun + position * 2 / RATE - time.perf_counter()))
         watched.ask(name)
     watched.wait(names)
     return [(watched.allocated[name] - watched.created[name]) * 1000 for name in names]
@@ -153,8 +153,8 @@ def _controller() -> Iterator[_Watched]:
 
 
 def _fill(api: server.ApiServer) -> None:
-    for one in fixtures.classes():
-        api.put(gvr.DEVICE_CLASSES, one)
+    for device_class in fixtures.classes():
+        api.put(gvr.DEVICE_CLASSES, device_class)
     template = fixtures.whole("controller")
     for number in range(NODES):
         api.put(gvr.NODES, fixtures.node(number))

@@ -95,16 +95,16 @@ class _Filling:
 
     def fill(self, case: cases.Case) -> int:
         """Everything of a case; how many slices."""
-        found = self._stores
-        self._take(found.classes, device_classes.parse, iter([fixtures.classes()]))
+        stores = self._stores
+        self._take(stores.classes, device_classes.parse, iter([fixtures.classes()]))
         every = [fixtures.node(number) for number in range(case.nodes)]
-        self._take(found.nodes, nodes.parse, iter([every]))
+        self._take(stores.nodes, nodes.parse, iter([every]))
         self.seconds, self.bytes = 0.0, 0
-        self._take(found.slices, slice_decoder.parse, _pages_of_slices(case), slice_decoder.decode)
+        self._take(stores.slices, slice_decoder.parse, _pages_of_slices(case), slice_decoder.decode)
         self._bring()
         for number in range(case.nodes):
             self._picture.reachable_pools(fixtures.node_name(number))  # type: ignore[arg-type]
-        return len(found.slices)
+        return len(stores.slices)
 
     def fill_claims(self, case: cases.Case) -> None:
         """A claim a device in use, each with a pod."""
@@ -137,11 +137,11 @@ class _Filling:
             page.clear()
             self.seconds -= time.perf_counter() - begun
             message: Any = json_decode.decode(body, decode)
-            found = message["items"]
+            items = message["items"]
             del body
-            found.reverse()
-            while found:
-                yield found.pop()
+            items.reverse()
+            while items:
+                yield items.pop()
             begun = time.perf_counter()
 
     def _bring(self) -> None:
@@ -165,10 +165,10 @@ def _pages_of_slices(case: cases.Case) -> Iterator[list[fixtures.Raw]]:
     yield page
 
 
-def _pages(found: Iterator[fixtures.Raw], size: int) -> Iterator[list[fixtures.Raw]]:
+def _pages(items: Iterator[fixtures.Raw], size: int) -> Iterator[list[fixtures.Raw]]:
     page: list[fixtures.Raw] = []
-    for one in found:
-        page.append(one)
+    for item in items:
+        page.append(item)
         if len(page) >= size:
             yield page
             page = []
@@ -190,14 +190,14 @@ def _pods(case: cases.Case) -> Iterator[fixtures.Raw]:
 
 def _rss_mib() -> float:
     status = Path("/proc/self/status").read_text().splitlines()
-    line = next(one for one in status if one.startswith("VmRSS:"))
+    line = next(row for row in status if row.startswith("VmRSS:"))
     return int(line.split()[1]) / 1024
 
 
 def main() -> int:
     """Measure the case that is named."""
     gc_tuning.set_thresholds()
-    case = {one.name: one for one in (STATIC, MIG)}[sys.argv[1]]
+    case = {measured.name: measured for measured in (STATIC, MIG)}[sys.argv[1]]
     empty = _rss_mib()
     filling = _Filling()
     count = filling.fill(case)
@@ -206,7 +206,7 @@ def main() -> int:
     if case is STATIC:
         filling.fill_claims(case)
         gc.collect()
-    told = {
+    values = {
         "slices": count,
         "empty": empty,
         "filled": filled,
@@ -214,7 +214,7 @@ def main() -> int:
         "ingest": filling.seconds,
         "megabytes": filling.bytes / 1e6,
     }
-    print(json.dumps(told))
+    print(json.dumps(values))
     return 0
 
 

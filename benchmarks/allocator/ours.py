@@ -3,6 +3,7 @@
 import json
 import random
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from benchmarks.allocator import cases, fixtures
@@ -29,23 +30,24 @@ def deciding() -> settings.Settings:
 
 def shown(case: cases.Case) -> cluster_state.ClusterState:
     """The case's cluster, its devices in use held by a claim each."""
-    made = cluster_state.ClusterState(names.DRIVER)
-    for one in fixtures.classes():
-        made.set_device_class(one["metadata"]["name"], device_classes.parse(one))
+    view = cluster_state.ClusterState(names.DRIVER)
+    for device_class in fixtures.classes():
+        view.set_device_class(device_class["metadata"]["name"], device_classes.parse(device_class))
     template = case.shape("controller")
     for number in range(case.nodes):
         name = ids.NodeName(fixtures.node_name(number))
-        made.set_node(name, nodes.parse(fixtures.node(number)))
+        view.set_node(name, nodes.parse(fixtures.node(number)))
         for raw in json.loads(fixtures.filled(template, number)):
-            made.set_slice(raw["metadata"]["name"], slices.parse(raw))
-    return made
+            view.set_slice(raw["metadata"]["name"], slices.parse(raw))
+    return view
 
 
 class Ours:
     """Decides claim after claim; as many devices are in use after each as at first."""
 
-    def __init__(self, case: cases.Case) -> None:
+    def __init__(self, case: cases.Case, now: Callable[[], float] = time.perf_counter) -> None:
         self._case = case
+        self._now = now
         self._view = shown(case)
         self._allocator = dra_allocator.Allocator(deciding())
         self._draw = random.Random(cases.SEED)  # noqa: S311 - no secret
@@ -78,13 +80,13 @@ class Ours:
         pod = pods.parse(fixtures.pod(f"pod-{self._made}", claim.name))
         begun = time.perf_counter()
         answer = self._allocator.decide(self._view, allocator_types.Workload(pod, (claim,)))
-        found = (
+        message = (
             allocator_messages.unschedulable(answer)
             if isinstance(answer, allocator_types.Unschedulable)
             else ""
         )
         ended = time.perf_counter()
-        if not found:
+        if not message:
             raise RuntimeError("what cannot be had was had")
         return (ended - begun) * 1000
 
@@ -92,9 +94,9 @@ class Ours:
         claim, pod = self._workload(alike=alike)
         self._view.set_pod(pod.key, pod)
         self._view.set_claim(claim.key, claim)
-        begun = time.perf_counter()
+        begun = self._now()
         self._decide(claim, pod)
-        return (time.perf_counter() - begun) * 1000
+        return (self._now() - begun) * 1000
 
     def _decide(self, claim: claims.Claim, pod: pods.Pod) -> None:
         workload = allocator_types.Workload(pod, (claim,))
@@ -102,11 +104,11 @@ class Ours:
         if isinstance(answer, allocator_types.Unschedulable):
             self.refused += 1
             return
-        made = allocation_result.build_allocations(self._view, workload, answer, _STAMP)
-        decision = snapshot.InFlight(pod, answer.node, made)
+        allocations = allocation_result.build_allocations(self._view, workload, answer, _STAMP)
+        decision = snapshot.InFlight(pod, answer.node, allocations)
         self._view.begin_write(decision)
         used = claims.Consumer("", "pods", pod.name, pod.uid)
-        written = replace(claim, version="2", allocation=made[claim.key], consumers=(used,))
+        written = replace(claim, version="2", allocation=allocations[claim.key], consumers=(used,))
         self._view.set_claim(claim.key, written)
         self._view.end_write(decision)
         self._free(len(answer.assignments))
@@ -116,9 +118,9 @@ class Ours:
         self._held.append((claim, pod))
         self._used += len(claim.allocation.results) if claim.allocation else 0
 
-    def _free(self, wanted: int) -> None:
+    def _free(self, count: int) -> None:
         """Let claims drawn by lot go, until so many more devices may be taken."""
-        while self._used + wanted > self._most:
+        while self._used + count > self._most:
             drawn = self._draw.randrange(len(self._held))
             self._held[drawn], self._held[-1] = self._held[-1], self._held[drawn]
             claim, pod = self._held.pop()

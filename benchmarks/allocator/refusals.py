@@ -39,7 +39,7 @@ def nearly_possible(other: reference.Reference) -> list[record.Figure]:
         (fixtures.GPU_CLASS, fixtures.node_name(number), f"gpu-{number % 8}")
         for number in range(nodes)
     )
-    case = cases.Case("", nodes, asks, fixtures.whole, 1, 1, given=taken)
+    case = cases.Case("", nodes, asks, fixtures.whole, 1, 1, in_use=taken)
     mine = ours.Ours(case)
     first = [mine.refuse(fixtures.renamed(asks, f"gpu-{number}")) / nodes for number in range(5)]
     other.load(case)

@@ -115,7 +115,7 @@ def _round(side: sides.Side, into: Sample) -> None:
 def _at_once(side: sides.Side) -> None:
     """A call for each claim, all at the same time."""
     with futures.ThreadPoolExecutor(len(side.claims)) as pool:
-        list(pool.map(lambda one: _prepare(side, (one,)), side.claims))
+        list(pool.map(lambda claim: _prepare(side, (claim,)), side.claims))
 
 
 def _crowd(side: sides.Side, claims: Sequence[ports.ClaimRef]) -> None:
@@ -150,11 +150,11 @@ def _all(rounds: Sequence[Sequence[float]]) -> list[float]:
 
 
 def _beside_nvidia(ours: Sample, theirs: Sample) -> list[record.Figure]:
-    def named(what: str) -> str:
-        return f"beside NVIDIA's driver: {what}"
+    def named(name: str) -> str:
+        return f"beside NVIDIA's driver: {name}"
 
-    def p50(what: str, mine: list[float], other: list[float]) -> record.Figure:
-        return record.figure(named(f"{what}, p50"), "ms", mine, other)
+    def p50(name: str, mine: list[float], other: list[float]) -> record.Figure:
+        return record.figure(named(f"{name}, p50"), "ms", mine, other)
 
     return [
         p50("Prepare", _all(ours.prepares), _all(theirs.prepares)),
@@ -172,8 +172,8 @@ def _beside_nvidia(ours: Sample, theirs: Sample) -> list[record.Figure]:
 def _floor(least: Sample, theirs: Sample) -> list[record.Figure]:
     """Figures of the least plugin in Python, beside the Go driver."""
 
-    def named(what: str) -> str:
-        return f"least Python plugin: {what}"
+    def named(name: str) -> str:
+        return f"least Python plugin: {name}"
 
     return [
         record.figure(named("Prepare, p50"), "ms", _all(least.prepares), _all(theirs.prepares)),

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 def main() -> None:
     """Measure, print, store."""
-    asked = _asked()
+    parameters = _asked()
     start = record.Start()
     cluster = api.Cluster.load(ROOT)
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-bench")
@@ -32,21 +32,21 @@ def main() -> None:
         for component, flags in rounds.QUICKER.items():
             meanwhile.enter_context(cluster.with_flags(component, *flags))
         meanwhile.enter_context(fixture.namespace(kube))
-        if asked.kwok:
+        if parameters.kwok:
             cluster.start_kwok()
             meanwhile.callback(cluster.stop, "kwok")
         try:
-            fixture.fill(kube, asked.nodes, fixtures.whole("scheduler"), kwok=asked.kwok)
-            bench = rounds.Bench(cluster, kube, asked)
-            measured = [bench.sides(number) for number in range(asked.rounds)]
+            fixture.fill(kube, parameters.nodes, fixtures.whole("scheduler"), kwok=parameters.kwok)
+            bench = rounds.Bench(cluster, kube, parameters)
+            measured = [bench.sides(number) for number in range(parameters.rounds)]
         finally:
             fixture.clear(kube)
-            fixture.empty(kube, asked.nodes)
+            fixture.empty(kube, parameters.nodes)
     theirs, ours, *gated = [list(side) for side in zip(*measured, strict=True)]
-    figures = rounds.figures(asked, ours, theirs)
+    figures = rounds.figures(parameters, ours, theirs)
     for side in gated:
-        figures += rounds.figures(asked, side, theirs, " behind the scheduling gate")
-    record.write(asked.suite, figures, start)
+        figures += rounds.figures(parameters, side, theirs, " behind the scheduling gate")
+    record.write(parameters.suite, figures, start)
 
 
 def _asked() -> rounds.Asked:

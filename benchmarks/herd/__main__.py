@@ -70,9 +70,9 @@ def _wipe(kube: client.KubeClient, count: int) -> None:
 
     def clear(number: int) -> None:
         mine = f"spec.nodeName={fixtures.node_name(number)}"
-        for one in kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items:
+        for published in kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items:
             with contextlib.suppress(errors.NotFound):
-                kube.delete(gvr.RESOURCE_SLICES, one["metadata"]["name"])
+                kube.delete(gvr.RESOURCE_SLICES, published["metadata"]["name"])
 
     with futures.ThreadPoolExecutor(fixture.THREADS) as pool:
         list(pool.map(clear, range(count)))

@@ -40,11 +40,11 @@ class Bench:
         ]
         with (self.api.logs / f"{name}.log").open("wb") as log:
             around = packaged.environment()
-            found = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=around)
+            leader = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=around)
         try:
-            yield found
+            yield leader
         finally:
-            ground.end(found)
+            ground.end(leader)
 
     def ask(self, *names: str) -> float:
         """Pods with a claim of one GPU each; the moment of the first."""
@@ -54,9 +54,9 @@ class Bench:
 def measure() -> list[record.Figure]:
     """On a fleet that is empty, then on one with claims, each before an API server of its own."""
     with _bench(RATE_NODES) as bench:
-        found = _rates(bench)
+        rates = _rates(bench)
     with _bench(FULL_NODES, THERE) as bench:
-        return [*found, *_starts(bench), *_pair(bench)]
+        return [*rates, *_starts(bench), *_pair(bench)]
 
 
 @contextlib.contextmanager

@@ -44,20 +44,20 @@ def _published_anew(api: ground.Ground, node: battering.Battered) -> list[record
     """Started again with other shares of every GPU, so that all of it is to be written."""
     offerings = node.own / "offerings.yaml"
     offerings.write_text(mix.OFFERINGS)
-    with _asked(api) as asked:
+    with _asked(api) as requests:
         node.processes[-1].terminate()
         node.processes[-1].wait(_WITHIN_S)
         node.start(f"--offerings={offerings}")
         time.sleep(SETTLE_S)
     slices = sum(
         count
-        for name, count in asked().kinds.items()
+        for name, count in requests().kinds.items()
         if name.endswith(" resourceslices") and name.split()[0] in asking.WRITES
     )
     written = record.figure(
         "slices written by a plugin that publishes anew, HGX H100", "", [slices]
     )
-    return [record.replaced(written, slices, asked().words)]
+    return [record.replaced(written, slices, requests().words)]
 
 
 def _idle(
@@ -179,13 +179,13 @@ def _bursts(claims: Claims) -> list[record.Figure]:
     devices = claims.node.published()
     named = {"": mix.burst(devices), ", time-slices alone": mix.shares(devices)[: mix.BURST]}
     figures = []
-    for what, chosen in named.items():
-        refs = claims.of(f"burst{len(what)}", chosen)
+    for suffix, chosen in named.items():
+        refs = claims.of(f"burst{len(suffix)}", chosen)
         taken = []
         for _ in range(BURSTS):
             taken.append(claims.at_once("prepare", refs))
             claims.at_once("unprepare", refs)
-        name = f"{len(refs)} pods of a node in one burst, all prepared{what}"
+        name = f"{len(refs)} pods of a node in one burst, all prepared{suffix}"
         figures.append(record.figure(name, "s", taken))
     return figures
 

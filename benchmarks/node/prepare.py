@@ -52,13 +52,13 @@ def _devices(ground: playground.Playground, node: str) -> list[str]:
     """The node's whole GPUs."""
     chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
     slices = ground.kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items
-    found = [
+    whole = [
         device["name"]
-        for one in slices
-        for device in one["spec"].get("devices", ())
+        for published in slices
+        for device in published["spec"].get("devices", ())
         if device["attributes"]["type"]["string"] == "gpu"
     ]
-    return found[:GPUS]
+    return whole[:GPUS]
 
 
 def _claim(ground: playground.Playground, node: str, device: str) -> dra_v1_pb2.Claim:
@@ -80,19 +80,19 @@ def _claim(ground: playground.Playground, node: str, device: str) -> dra_v1_pb2.
         "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [here]}]},
     }
     body = {"status": {"allocation": allocation}}
-    made = ground.kube.patch(
+    created = ground.kube.patch(
         gvr.RESOURCE_CLAIMS, name, body, namespace=ground.namespace, subresource="status"
     )
-    uid = made["metadata"]["uid"]
+    uid = created["metadata"]["uid"]
     return dra_v1_pb2.Claim(namespace=ground.namespace, name=name, uid=uid)
 
 
 def _free(ground: playground.Playground) -> None:
     """Nobody uses these claims, so nobody else frees them."""
-    for one in ground.claims():
+    for claim in ground.claims():
         ground.kube.patch(
             gvr.RESOURCE_CLAIMS,
-            one["metadata"]["name"],
+            claim["metadata"]["name"],
             {"status": {"allocation": None}},
             namespace=ground.namespace,
             subresource="status",

@@ -27,13 +27,13 @@ WHOLE = str(0xFFFFFFFF)
 
 def measure(cluster: api.Cluster, kube: client.KubeClient) -> list[record.Figure]:
     """On nodes of their own."""
-    found = [_our_time(cluster, machine) for machine in MACHINES]
+    figures = [_our_time(cluster, machine) for machine in MACHINES]
     playground.add_node(cluster, NODE, "controller", machine="hgx-b200")
     try:
-        found += _fault_to_slice(cluster, kube)
+        figures += _fault_to_slice(cluster, kube)
     finally:
         cluster.remove_node(NODE)
-    return found
+    return figures
 
 
 def _our_time(cluster: api.Cluster, machine: str) -> record.Figure:
@@ -49,7 +49,7 @@ def _our_time(cluster: api.Cluster, machine: str) -> record.Figure:
     return record.figure(
         f"{machine}: GPUs read to slices planned",
         "ms",
-        [1000 * one for one in seconds],
+        [1000 * taken for taken in seconds],
     )
 
 

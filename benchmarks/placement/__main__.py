@@ -47,8 +47,8 @@ def main() -> int:
     if "openb" in suites and folder is not None:
         for name in options.traces.split(","):
             figures += _of_trace(name, openb.load(folder, name), seeds)
-    asked = options.traces, options.arrivals, options.suites
-    if asked == (parser.get_default("traces"), _ARRIVALS, []):
+    chosen = options.traces, options.arrivals, options.suites
+    if chosen == (parser.get_default("traces"), _ARRIVALS, []):
         record.write("placement", figures, start)
     else:
         print(*map(record.line, figures), sep="\n")
@@ -57,7 +57,7 @@ def main() -> int:
 
 def _of_trace(name: str, trace: openb.Trace, seeds: Sequence[int]) -> list[record.Figure]:
     full: dict[str, list[float]] = {}
-    asked: dict[str, list[float]] = {}
+    at_capacity: dict[str, list[float]] = {}
     rates: list[float] = []
     for seed in seeds:
         arriving = openb.arrivals(trace, seed)
@@ -68,30 +68,30 @@ def _of_trace(name: str, trace: openb.Trace, seeds: Sequence[int]) -> list[recor
         course = beside.Course(trace, arriving, used)
         for policy in used:
             full.setdefault(policy, []).append(course.full(policy))
-            asked.setdefault(policy, []).append(course.asked(policy))
+            at_capacity.setdefault(policy, []).append(course.asked(policy))
             print(
                 f"{name} {seed} {policy}: {full[policy][-1]:.2f} %, "
-                f"{asked[policy][-1]:.2f} % when 100 % is asked",
+                f"{at_capacity[policy][-1]:.2f} % when 100 % is asked",
                 flush=True,
             )
     return [
         *(
-            record.figure(f"{name}: GPUs in use beside {one}", "%", full["ours"], full[one])
-            for one in _WITH
+            record.figure(f"{name}: GPUs in use beside {policy}", "%", full["ours"], full[policy])
+            for policy in _WITH
         ),
-        record.figure(f"{name}: when 100 % is asked", "%", asked["ours"], asked["FGD"]),
+        record.figure(f"{name}: when 100 % is asked", "%", at_capacity["ours"], at_capacity["FGD"]),
         record.figure(f"{name}: decisions on 1,213 nodes", "/s", rates),
     ]
 
 
 def _progress(what: str) -> Callable[[int, int], None]:
     """Says now and then how much is done."""
-    told = time.monotonic()
+    printed = time.monotonic()
 
     def tell(done: int, of: int) -> None:
-        nonlocal told
-        if time.monotonic() - told > _OFTEN:
-            told = time.monotonic()
+        nonlocal printed
+        if time.monotonic() - printed > _OFTEN:
+            printed = time.monotonic()
             print(f"{what}: {done} of {of}", flush=True)
 
     return tell
@@ -102,17 +102,17 @@ def _of_streams(seeds: Sequence[int], arrivals: int) -> list[record.Figure]:
     figures: list[record.Figure] = []
     rates: list[float] = []
     for mix, load in itertools.product(streams.MIXES, streams.LOADS):
-        found: dict[str, list[float]] = {}
+        accepted_by: dict[str, list[float]] = {}
         for seed in seeds:
             accepted, rate = _of_stream(streams.draw(mix, load, _GPUS, arrivals, seed))
             rates.append(rate)
             print(f"MIG {mix} {load} {seed}:", {k: round(v, 2) for k, v in accepted.items()})
             for name, value in accepted.items():
-                found.setdefault(name, []).append(value)
-        mine = found.pop("ours")
-        best = max(found, key=lambda name: statistics.fmean(found[name]))
-        found["the best of them"] = found[best]
-        for name, others in found.items():
+                accepted_by.setdefault(name, []).append(value)
+        mine = accepted_by.pop("ours")
+        best = max(accepted_by, key=lambda name: statistics.fmean(accepted_by[name]))
+        accepted_by["the best of them"] = accepted_by[best]
+        for name, others in accepted_by.items():
             title = f"MIG {mix}, load {load}: instances with room beside {name}"
             figures.append(record.figure(title, "%", mine, others))
     return [*figures, record.figure(f"MIG: decisions on {_GPUS} GPUs", "/s", rates)]
