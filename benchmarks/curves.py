@@ -201,7 +201,7 @@ def _scale(axes: Axes, sizes: Sequence[int]) -> None:
         axes.set_xscale("symlog", linthresh=sizes[1])
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
     axes.xaxis.set_minor_locator(ticker.NullLocator())
-    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
     axes.yaxis.set_minor_formatter(ticker.NullFormatter())
     axes.grid(visible=True, alpha=0.25)
 

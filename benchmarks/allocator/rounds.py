@@ -7,7 +7,7 @@ from benchmarks import record
 from benchmarks.allocator import cases, ours, reference
 
 WARM_UP, THEIR_WARM_UP = 50, 3
-COLD = 9
+COLD = 5
 
 
 def measure(case: cases.Case, rounds: int, other: reference.Reference) -> list[record.Figure]:
