@@ -17,12 +17,12 @@ _RATES = ("/s", "decisions/s", "claims/s", "pods/s")
 _OF_THE_NODE = ("python", "fsync", "grpc")
 _KERNELS = {
     **dict.fromkeys(("node", "beside", "soak", "hold"), _OF_THE_NODE),
-    **dict.fromkeys(("page", "queues", "placement", "commands"), ("cpu",)),
+    **dict.fromkeys(("allocator", "page", "queues", "placement", "commands"), ("cpu",)),
 }
 """By suite; the second group measures processor time."""
 _OF_OTHERS, _OF_THE_PROCESSOR = ("python",), ("cpu",)
-_PROCESSOR_TIME = "CPU of "
-"""In the name of a figure in processor time, whatever its suite measures otherwise."""
+_BY_NAME = {"CPU of ": _OF_THE_PROCESSOR, "end to end": _OF_OTHERS}
+"""In the name of a figure that differs from the others of its suite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +74,23 @@ def differences(
 
 def _of_run(previous: record.Run, now: record.Run, goals: Mapping[str, str]) -> list[Fall]:
     stored = previous.by_id()
-    usual = slowdown(previous, now, _KERNELS.get(now.suite, _OF_OTHERS))
-    busy = slowdown(previous, now, _OF_THE_PROCESSOR)
     compared = (
         _fall(
             key,
             stored[key],
             measured,
-            busy if _PROCESSOR_TIME in measured.name else usual,
+            slowdown(previous, now, _kernel(now.suite, measured.name)),
             goals.get(key, ""),
         )
         for key, measured in now.by_id().items()
         if key in stored
     )
     return [fall for fall in compared if fall is not None]
+
+
+def _kernel(suite: str, name: str) -> Sequence[str]:
+    usual = _KERNELS.get(suite, _OF_OTHERS)
+    return next((kernel for part, kernel in _BY_NAME.items() if part in name), usual)
 
 
 def slowdown(previous: record.Run, now: record.Run, names: Sequence[str]) -> float:

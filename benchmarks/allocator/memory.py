@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def measure(other: reference.Reference) -> list[record.Figure]:
-    """RSS of ours beside the reference's, and the time from bytes to the picture."""
+    """RSS of ours beside the reference's, and the processor time from bytes to the picture."""
     figures: list[record.Figure] = []
     for case, name, slices_of in (
         (STATIC, f"RSS, 5,000 nodes x 8 GPUs, {CLAIMS:,} claims", "5,000 nodes x 8 GPUs"),
@@ -123,31 +123,31 @@ class _Filling:
     ) -> None:
         """As a reflector takes a listing: a page is bytes, then objects, then what we keep."""
         into.set_parser(parse, _unreadable)
-        begun = time.perf_counter()
+        begun = time.process_time()
         into.replace(self._decoded(pages, decode), 1)
-        self.seconds += time.perf_counter() - begun
+        self.seconds += time.process_time() - begun
 
     def _decoded(
         self, pages: Iterator[list[fixtures.Raw]], decode: json_decode.Bulk | None
     ) -> Iterator[fixtures.Raw]:
-        begun = time.perf_counter()
+        begun = time.process_time()
         for page in pages:
             body = json.dumps({"items": page}, separators=(",", ":")).encode()
             self.bytes += len(body)
             page.clear()
-            self.seconds -= time.perf_counter() - begun
+            self.seconds -= time.process_time() - begun
             message: Any = json_decode.decode(body, decode)
             items = message["items"]
             del body
             items.reverse()
             while items:
                 yield items.pop()
-            begun = time.perf_counter()
+            begun = time.process_time()
 
     def _bring(self) -> None:
-        begun = time.perf_counter()
+        begun = time.process_time()
         self._feed.apply()
-        self.seconds += time.perf_counter() - begun
+        self.seconds += time.process_time() - begun
 
 
 def _unreadable(key: object, error: Exception) -> None:

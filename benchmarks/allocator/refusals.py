@@ -10,17 +10,18 @@ def impossible() -> list[record.Figure]:
     """Nine GPUs where no node has more than eight: at first, then as nodes change.
 
     Before the first decision the controller computes the states of all nodes: that stands apart.
+    All of it is processor time.
     """
     asks = fixtures.gpus(9)
     case = cases.Case("", 5_000, fixtures.gpus(), fixtures.whole, 1, 1)
     prepared, first, again = [], [], []
     for _ in range(STARTS):
         mine = ours.Ours(case)
-        prepared.append(mine.prepare())
-        first.append(mine.refuse(asks))
+        prepared.append(mine.prepare().busy)
+        first.append(mine.refuse(asks).busy)
     for _ in range(AGAIN):
         mine.run(1)
-        again.append(mine.refuse(asks))
+        again.append(mine.refuse(asks).busy)
     name = "impossible request (9 GPUs), 5,000 nodes"
     return [
         record.figure(f"{name}, again", "ms", again, seed=cases.SEED),
@@ -41,7 +42,9 @@ def nearly_possible(other: reference.Reference) -> list[record.Figure]:
     )
     case = cases.Case("", nodes, asks, fixtures.whole, 1, 1, in_use=taken)
     mine = ours.Ours(case)
-    first = [mine.refuse(fixtures.renamed(asks, f"gpu-{number}")) / nodes for number in range(5)]
+    first = [
+        mine.refuse(fixtures.renamed(asks, f"gpu-{number}")).wall / nodes for number in range(5)
+    ]
     other.load(case)
     theirs = [ms / nodes for ms in other.run(THEIR_ROUNDS)]
     other.refused = 0

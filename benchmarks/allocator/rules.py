@@ -1,7 +1,6 @@
 """Decisions for Deployments whose pods have rules about other pods, beside some without any."""
 
 import statistics
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -61,7 +60,7 @@ class Replicas(ours.Ours):
     """Decides Deployment after Deployment; pods are bound, and counted by others' rules."""
 
     def __init__(self, case: cases.Case, rule: Rule) -> None:
-        super().__init__(case, time.thread_time)
+        super().__init__(case)
         self._rule = rule
         self._made_pods = 0
         for number in range(case.nodes):
@@ -101,7 +100,8 @@ def measure() -> list[record.Figure]:
             side.run(WARM_UP)
         for _ in range(ROUNDS):
             for name, side in sides.items():
-                rates[name].append(1000 / statistics.fmean(side.run(COUNT)))
+                busy = statistics.fmean(taken.busy for taken in side.run(COUNT))
+                rates[name].append(1000 / busy)
         refused = {name: side.refused for name, side in sides.items() if side.refused}
         if refused:
             raise RuntimeError(f"at {size} nodes, where all fit: refused {refused}")

@@ -25,7 +25,7 @@ from benchmarks.node import process
 from driver.kubeletplugin import ports
 from hack.cluster import nvidia_driver
 
-REPEATS, ROUNDS, BATCHES, PARTS = 7, 128, 8, 16
+REPEATS, ROUNDS, BATCHES, PARTS = 5, 128, 8, 16
 AT_ONCE, CROWDS = (1, 8, 32, 64, mix.BURST), 3
 """Pods of a node that come at once, and how often in a repeat."""
 QUICK = 2

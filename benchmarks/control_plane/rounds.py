@@ -1,17 +1,16 @@
 """Rounds of both sides in turn, on the same nodes: bursts of pods, then pods at a steady pace."""
 
 import itertools
-import os
 import statistics
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks import record
 from benchmarks.allocator import fixtures
 from benchmarks.control_plane import fixture
+from benchmarks.node import process
 from driver.kube import client
 from hack.cluster import api
 
@@ -24,7 +23,6 @@ QUICKER = {
     "kube-controller-manager": (*_LIMITS, "--controllers=*,-node-lifecycle-controller"),
 }
 """What components run with meanwhile."""
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +209,5 @@ def _names(prefix: str, count: int) -> list[str]:
 
 
 def _cpu_ms(pid: int | None) -> float:
-    """CPU a process has used; 0 of one that does not run."""
-    if pid is None:
-        return 0.0
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * 1000 / _TICKS
+    """Return the processor time of a process; 0 of one that does not run."""
+    return 0.0 if pid is None else process.cpu_ms(pid)

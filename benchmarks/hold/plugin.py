@@ -18,7 +18,7 @@ from driver.kubeletplugin import ports
 from tests.fakes import battering
 
 NODE = "hold"
-ROUNDS, BATCH, BURSTS, GPUS = 3, 128, 5, 8
+ROUNDS, BATCH, BURSTS, GPUS = 3, 128, 3, 8
 LIVE = (0, 16, 64, 128, mix.LIVE)
 """Claims on the node, that which is prepared included; 0: it alone."""
 SETTLE_S, QUIET_S = 30.0, 60.0

@@ -7,7 +7,7 @@ from benchmarks import gate, machine, record
 HERE = machine.Machine(2, "a processor", 24, 1.0)
 
 
-def run(figure: record.Figure, suite: str = "allocator", **calibrators: float) -> record.Run:
+def run(figure: record.Figure, suite: str = "herd", **calibrators: float) -> record.Run:
     return record.Run(suite, "2026-11-22", HERE, calibrators, (figure,))
 
 
@@ -60,6 +60,14 @@ def test_figures_in_processor_time_are_compared_in_it() -> None:
     assert fallen(previous, now) == []
 
 
+def test_the_allocators_figures_are_processor_time_but_those_from_end_to_end() -> None:
+    end = record.figure("end to end, p99", "ms", [19.0])
+    calm, busy = {"python": 10, "cpu": 10}, {"python": 20, "cpu": 10}
+    assert fallen(run(wall(10), "allocator", **calm), run(wall(19), "allocator", **busy)) == [1.9]
+    previous = record.figure("end to end, p99", "ms", [10.0])
+    assert fallen(run(previous, "allocator", **calm), run(end, "allocator", **busy)) == []
+
+
 def test_a_figure_named_processor_time_is_compared_in_it_in_any_suite() -> None:
     busy, calm = (record.figure("CPU of a Prepare", "ms", [ours]) for ours in (10.0, 11.0))
     previous, now = run(busy, "hold", python=60, cpu=12), run(calm, "hold", python=12, cpu=12)
@@ -96,7 +104,7 @@ def test_a_figure_or_a_suite_that_is_new_has_nothing_to_fall_from() -> None:
 
 def test_a_fall_is_told_with_both_values() -> None:
     (fallen_value,) = gate.falls([run(rate(100, 10))], [run(rate(50, 10))], {})
-    assert fallen_value.text == "allocator/1-gpu: 5, was 10: 2.00 x worse"
+    assert fallen_value.text == "herd/1-gpu: 5, was 10: 2.00 x worse"
 
 
 def test_two_runs_differ_whichever_of_them_is_worse() -> None:
