@@ -1,7 +1,7 @@
 """Measure `ration` at fleets of 8 GPUs a node: `python -m benchmarks.commands`.
 
 Each command runs as a process of its own, by the controller's API at 1,000 nodes and by the objects
-of an API server alone at 250, on the fleet of `benchmarks.page`. Processor time of the command, its
+of an API server alone at 100, on the fleet of `benchmarks.page`. Processor time of the command, its
 start included; what the servers take is not in it. `--help` and `version`, which ask nobody, and
 `who` at the two nodes of the demo are measured without any bytecode as well: neither ours, nor the
 libraries', nor Python's own.
@@ -29,7 +29,7 @@ from driver.kube import gvr
 from tests.support import web_page
 from tests.support.scenarios import fleets
 
-NODES, LISTED_NODES, ROUNDS, DEMO = 1_000, 250, 3, 2
+NODES, LISTED_NODES, ROUNDS, DEMO = 1_000, 100, 3, 2
 """Without a controller each command reads every slice: 25 s of it at 1,000 nodes."""
 _OK, _MISSING = 200, 404
 _VERSION = {"resourceVersion": "1"}

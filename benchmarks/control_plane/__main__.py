@@ -52,11 +52,11 @@ def main() -> None:
 def _asked() -> rounds.Asked:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--nodes", type=int, default=1_000, help="of 8 GPUs each")
-    parser.add_argument("--pods", type=int, default=500, help="of a burst")
+    parser.add_argument("--pods", type=int, default=400, help="of a burst")
     parser.add_argument("--bursts", type=int, default=1, help="of a side in a round")
     parser.add_argument("--rounds", type=int, default=3, help="of each side")
     parser.add_argument("--pace", type=float, default=5.0, help="pods a second after the bursts")
-    parser.add_argument("--pace-seconds", type=float, default=15.0, help="how long at that pace")
+    parser.add_argument("--pace-seconds", type=float, default=10.0, help="how long at that pace")
     parser.add_argument("--kwok", action="store_true", help="have kwok play the nodes' kubelets")
     parser.add_argument("--gate", action="store_true", help="measure ours with the gate too")
     options = parser.parse_args()

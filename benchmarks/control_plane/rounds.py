@@ -16,7 +16,7 @@ from hack.cluster import api
 
 _USUAL = 1_000
 _WITHIN_S = 300.0
-_SETTLE_S = 10.0
+_SETTLE_S = 5.0
 _LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")
 QUICKER = {
     "kube-scheduler": _LIMITS,

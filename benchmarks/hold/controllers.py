@@ -17,7 +17,7 @@ from benchmarks.node import process
 from tests.fakes import packaged
 
 ROOT = Path(__file__).parents[2]
-RATE_NODES, BURST, ROUNDS = 500, 600, 3
+RATE_NODES, BURST, ROUNDS = 500, 300, 3
 FULL_NODES, THERE, STARTS = 1_000, 5_000, 3
 TAKEOVERS = 3
 REST_S, STANDBY_S = 10.0, 15.0
