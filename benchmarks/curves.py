@@ -177,7 +177,7 @@ def svg(picture: Picture, run: record.Run, ink: str) -> str:
         axes.set_xlabel(f"{picture.sizes}\n{_caption(run, picture)}")
         axes.set_ylabel(picture.values)
         _scale(axes, sorted({size for _, points in lines for size, _ in points}))
-        axes.legend(frameon=False, fontsize=9)
+        canvas.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
         file = io.StringIO()
         canvas.savefig(
             file, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
@@ -199,6 +199,7 @@ def _scale(axes: Axes, sizes: Sequence[int]) -> None:
         axes.set_xscale("log")
     else:
         axes.set_xscale("symlog", linthresh=sizes[1])
+        axes.set_xlim(left=-sizes[1] / 10)
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
     axes.xaxis.set_minor_locator(ticker.NullLocator())
     axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
