@@ -199,7 +199,7 @@ test: check ## What CI runs: check, then every test that takes seconds, then the
 	$(MAKE) --no-print-directory oracle
 	RATION_CLUSTER=tests $(MAKE) --no-print-directory e2e-smoke
 
-bench: setup ## Measure all (SUITES: some) in 45 minutes; write its page and pictures; fail where a figure fell since the last commit.
+bench: setup ## Measure all (SUITES: some); write page and pictures; fail where a figure fell since the last commit.
 	$(BIN)/python -m benchmarks.suites $(SUITES)
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks gate
