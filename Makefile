@@ -18,9 +18,8 @@ WORKERS ?= 2
 # Of the soak: claims in all, and a second (0: as fast as it goes).
 CYCLES ?= 36000
 RATE ?= 10
-# Suites of `make bench`; the rest of them runs on the local cluster, which is brought up for it.
-BENCHMARKS ?= allocator beside quality queues nodes page commands hold
-ON_CLUSTER := node "control_plane --gate" "control_plane --kwok" "control_plane --nodes 5000 --rounds 1" herd
+# Of `make bench`: some of the suites (benchmarks/suites.py); empty: all of them.
+SUITES ?=
 # Who `make blackbox` tries: one of tests/blackbox/subjects, or a file; groups of cases side by side, which mostly wait.
 SUBJECT ?= ration
 GROUPS_AT_ONCE ?= 4
@@ -59,7 +58,7 @@ export NO_MKDOCS_2_WARNING = 1
 
 .PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets audit scan check unit component oracle \
         real-programs differential filters fuzz soak chaos agreement blackbox fresh gates index-programs \
-        arm64 e2e-smoke e2e-kind kind-up kind-down test e2e bench bench-cluster bench-check demo demo-down cluster-up cluster-down lock release
+        arm64 e2e-smoke e2e-kind kind-up kind-down test e2e bench bench-check demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -200,18 +199,12 @@ test: check ## What CI runs: check, then every test that takes seconds, then the
 	$(MAKE) --no-print-directory oracle
 	RATION_CLUSTER=tests $(MAKE) --no-print-directory e2e-smoke
 
-bench: setup ## Measure all; write benchmarks/README.md; fail where a figure fell since the last commit.
-	for suite in $(BENCHMARKS) "placement --seeds all"; do $(BIN)/python -m benchmarks.$$suite || exit 1; done
-	$(MAKE) --no-print-directory bench-cluster
+bench: setup ## Measure all (SUITES: some); write page and pictures; fail where a figure fell since the last commit.
+	$(BIN)/python -m benchmarks.suites $(SUITES)
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks gate
 
-bench-cluster: setup ## The suites that want a cluster, on one of their own.
-	$(BIN)/python -m hack.cluster up --nodes 1 --controllers 2
-	for suite in $(ON_CLUSTER); do $(BIN)/python -m benchmarks.$$suite || { $(BIN)/python -m hack.cluster down; exit 1; }; done
-	$(BIN)/python -m hack.cluster down
-
-bench-check: setup ## Fail when benchmarks/README.md is not what the results make.
+bench-check: setup ## Fail when benchmarks/README.md or a picture of curves is not what the results make.
 	$(BIN)/python -m benchmarks --check
 
 release: setup ## Image, chart, install.yaml, SBOM and checksums, into dist/.

@@ -1,10 +1,10 @@
-"""Measure `ration` at 1,000 nodes of 8 GPUs: `python -m benchmarks.commands`.
+"""Measure `ration` at fleets of 8 GPUs a node: `python -m benchmarks.commands`.
 
-Each command runs as a process of its own, by the controller's API and by the objects of an API
-server alone, on the fleet of `benchmarks.page`. Processor time of the command, its start included;
-what the servers take is not in it. `--help` and `version`, which ask nobody, and `who` at the two
-nodes of the demo are measured without any bytecode as well: neither ours, nor the libraries', nor
-Python's own.
+Each command runs as a process of its own, by the controller's API at 1,000 nodes and by the objects
+of an API server alone at 100, on the fleet of `benchmarks.page`. Processor time of the command, its
+start included; what the servers take is not in it. `--help` and `version`, which ask nobody, and
+`who` at the two nodes of the demo are measured without any bytecode as well: neither ours, nor the
+libraries', nor Python's own.
 """
 
 import argparse
@@ -29,7 +29,8 @@ from driver.kube import gvr
 from tests.support import web_page
 from tests.support.scenarios import fleets
 
-NODES, ROUNDS, DEMO = 1_000, 3, 2
+NODES, LISTED_NODES, ROUNDS, DEMO = 1_000, 100, 3, 2
+"""Without a controller each command reads every slice: 25 s of it at 1,000 nodes."""
 _OK, _MISSING = 200, 404
 _VERSION = {"resourceVersion": "1"}
 _KINDS = {
@@ -52,35 +53,41 @@ def main() -> None:
     """Measure, print, store."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     arguments.add_argument("--nodes", type=int, default=NODES)
+    arguments.add_argument("--listed-nodes", type=int, default=LISTED_NODES)
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
-    chosen = arguments.parse_args()
+    options = arguments.parse_args()
+    start = record.Start()
     with tempfile.TemporaryDirectory() as folder:
-        figures = [*_starts(Path(folder), chosen.rounds)]
-    raw = page.cluster(chosen.nodes)
-    node = _first_node(raw)
-    commands = (*_LISTS, f"explain node {node}")
-    for whence, places in _sources(raw):
-        with places as (more, environment):
-            for command in commands:
-                samples = [_run(f"{command} {more}", environment) for _ in range(chosen.rounds)]
+        figures = [*_starts(Path(folder), options.rounds)]
+    served, listed = page.cluster(options.nodes), page.cluster(options.listed_nodes)
+    sources = (
+        ("by the controller's API", _served(served), served),
+        (f"by a kubeconfig, {options.listed_nodes} nodes", _listed(listed), listed),
+    )
+    for source, context, raw in sources:
+        node = _first_node(raw)
+        with context as (flags, environment):
+            for command in (*_LISTS, f"explain node {node}"):
+                samples = [_run(f"{command} {flags}", environment) for _ in range(options.rounds)]
                 name = command.replace(node, "NODE")
-                figures.append(record.figure(f"{name}, by {whence}", "s", samples))
-    record.write("commands", figures)
+                figures.append(record.figure(f"{name}, {source}", "s", samples))
+    record.write("commands", figures, start)
 
 
 def _starts(folder: Path, rounds: int) -> Iterator[record.Figure]:
-    """What is short, on bytecode of its own that is written first, and on none."""
-    there = {"PYTHONPYCACHEPREFIX": str(folder / "there"), "PYTHONDONTWRITEBYTECODE": ""}
+    """Measure what is short, on bytecode of its own that is written first, and on none."""
+    written = {"PYTHONPYCACHEPREFIX": str(folder / "written"), "PYTHONDONTWRITEBYTECODE": ""}
     none = {"PYTHONPYCACHEPREFIX": str(folder / "none"), "PYTHONDONTWRITEBYTECODE": "1"}
-    kinds = ((there, ""), (none, ", no bytecode"))
-    for environment, told in kinds:
+    kinds = ((written, ""), (none, ", no bytecode"))
+    for environment, suffix in kinds:
         for command in ("--help", "version"):
-            yield _start(command, command + told, environment, rounds)
-    for whence, places in _sources(page.cluster(DEMO)):
-        with places as (more, asked):
-            for environment, told in kinds:
-                name = f"who at {DEMO} nodes, by {whence}{told}"
-                yield _start(f"who {more}", name, environment | asked, rounds)
+            yield _start(command, command + suffix, environment, rounds)
+    raw = page.cluster(DEMO)
+    for source, context in (("the controller's API", _served(raw)), ("a kubeconfig", _listed(raw))):
+        with context as (flags, variables):
+            for environment, suffix in kinds:
+                name = f"who at {DEMO} nodes, by {source}{suffix}"
+                yield _start(f"who {flags}", name, environment | variables, rounds)
 
 
 def _start(command: str, name: str, environment: dict[str, str], rounds: int) -> record.Figure:
@@ -89,17 +96,7 @@ def _start(command: str, name: str, environment: dict[str, str], rounds: int) ->
 
 
 def _first_node(raw: list[fleets.Raw]) -> str:
-    return next(str(one["metadata"]["name"]) for one in raw if one["kind"] == "Node")
-
-
-def _sources(
-    raw: list[fleets.Raw],
-) -> tuple[tuple[str, contextlib.AbstractContextManager[tuple[str, dict[str, str]]]], ...]:
-    """Both ways to a fleet, by their names."""
-    return (
-        ("the controller's API", _served(raw)),
-        ("a kubeconfig", _listed(raw, _first_node(raw))),
-    )
+    return next(str(obj["metadata"]["name"]) for obj in raw if obj["kind"] == "Node")
 
 
 @contextlib.contextmanager
@@ -112,17 +109,18 @@ def _served(raw: list[fleets.Raw]) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 @contextlib.contextmanager
-def _listed(raw: list[fleets.Raw], node: str) -> Iterator[tuple[str, dict[str, str]]]:
+def _listed(raw: list[fleets.Raw]) -> Iterator[tuple[str, dict[str, str]]]:
     """An API server's listings, written beforehand, and no controller."""
+    node = _first_node(raw)
     answers: fleets.Raw = {"/version": {"major": "1", "minor": "37", "gitVersion": "v1.37.1"}}
-    for kind, one in _KINDS.items():
+    for kind, resource in _KINDS.items():
         items = [obj for obj in raw if obj["kind"] == kind]
-        answers[one.path()] = {"metadata": _VERSION, "items": items}
-    of_node = [one for one in raw if one.get("spec", {}).get("nodeName") == node]
-    for kind, one in _KINDS.items():
+        answers[resource.path()] = {"metadata": _VERSION, "items": items}
+    of_node = [obj for obj in raw if obj.get("spec", {}).get("nodeName") == node]
+    for kind, resource in _KINDS.items():
         items = [obj for obj in of_node if obj["kind"] == kind]
-        answers[f"{one.path()}#spec.nodeName={node}"] = {"metadata": _VERSION, "items": items}
-    named = [one for one in raw if one["kind"] == "Node" and one["metadata"]["name"] == node]
+        answers[f"{resource.path()}#spec.nodeName={node}"] = {"metadata": _VERSION, "items": items}
+    named = [obj for obj in raw if obj["kind"] == "Node" and obj["metadata"]["name"] == node]
     path = f"{gvr.NODES.path()}#metadata.name={node}"
     answers[path] = {"metadata": _VERSION, "items": named}
     bodies = {path: json.dumps(answer).encode() for path, answer in answers.items()}
@@ -140,8 +138,8 @@ def _serving(bodies: dict[str, bytes]) -> Iterator[int]:
         def do_GET(self) -> None:
             """A listing, or that there is none."""
             path, _, query = self.path.partition("?")
-            told = urllib.parse.parse_qs(query).get("fieldSelector", [""])[0]
-            body = bodies.get(f"{path}#{told}" if told else path)
+            selector = urllib.parse.parse_qs(query).get("fieldSelector", [""])[0]
+            body = bodies.get(f"{path}#{selector}" if selector else path)
             self.send_response(_OK if body else _MISSING)
             body = body or b'{"kind": "Status", "code": 404, "message": "404 page not found"}'
             self.send_header("Content-Length", str(len(body)))
@@ -175,7 +173,7 @@ def _kubeconfig(url: str) -> fleets.Raw:
 
 def _run(words: str, environment: dict[str, str]) -> float:
     """Seconds of processor time of one command."""
-    before = usage.getrusage(usage.RUSAGE_CHILDREN)
+    earlier = usage.getrusage(usage.RUSAGE_CHILDREN)
     program = str(Path(sys.executable).with_name("ration"))
     done = subprocess.run(
         [program, *words.split()],
@@ -184,10 +182,10 @@ def _run(words: str, environment: dict[str, str]) -> float:
         text=True,
         check=False,
     )
-    after = usage.getrusage(usage.RUSAGE_CHILDREN)
+    later = usage.getrusage(usage.RUSAGE_CHILDREN)
     # `explain` ends with 1 where something is in the way.
     assert done.returncode in {0, 1} and done.stdout, done.stderr  # noqa: S101, PT018 - else nothing was measured
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return later.ru_utime + later.ru_stime - earlier.ru_utime - earlier.ru_stime
 
 
 if __name__ == "__main__":

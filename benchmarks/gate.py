@@ -1,4 +1,4 @@
-"""Whether a run is worse than the one that is stored: by more than 1.5 times, it is. Pure.
+"""Compare two runs: a figure that is more than 1.5 times worse has fallen. Pure.
 
 A figure with a reference is compared by its ratio: both sides had the same machine at the same
 moment. One without is compared by itself, scaled by what the calibrators took in both runs.
@@ -6,7 +6,7 @@ Quality, memory and simulated time do not hang on the machine and are not scaled
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks import bars, record
@@ -17,75 +17,106 @@ _RATES = ("/s", "decisions/s", "claims/s", "pods/s")
 _OF_THE_NODE = ("python", "fsync", "grpc")
 _KERNELS = {
     **dict.fromkeys(("node", "beside", "soak", "hold"), _OF_THE_NODE),
-    **dict.fromkeys(("page", "queues", "placement", "commands"), ("cpu",)),
+    **dict.fromkeys(("allocator", "page", "queues", "placement", "commands"), ("cpu",)),
 }
-"""By suite; the second kind measures processor time."""
-_OF_OTHERS = ("python",)
+"""By suite; the second group measures processor time."""
+_OF_OTHERS, _OF_THE_PROCESSOR = ("python",), ("cpu",)
+_BY_NAME = {"CPU of ": _OF_THE_PROCESSOR, "end to end": _OF_OTHERS}
+"""In the name of a figure that differs from the others of its suite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """A figure that is worse: `before` and `now` are ratios, or scaled figures."""
+    """A figure that is worse: `previous` and `now` are ratios, or scaled figures."""
 
     id: str
-    before: float
+    previous: float
     now: float
     times: float
 
     @property
     def text(self) -> str:
-        """For people."""
-        return f"{self.id}: {self.now:.4g}, was {self.before:.4g}: {self.times:.2f} x worse"
+        """The figure and both values, for people."""
+        return f"{self.id}: {self.now:.4g}, was {self.previous:.4g}: {self.times:.2f} x worse"
 
 
 def falls(
-    stored: Iterable[record.Run], fresh: Iterable[record.Run], goals: Mapping[str, str]
+    stored: Iterable[record.Run],
+    fresh: Iterable[record.Run],
+    goals: Mapping[str, str],
+    worst: float = WORST,
 ) -> list[Fall]:
-    """Every figure of both that fell by more than WORST; `goals` are bars by a figure's id."""
-    before = {one.suite: one for one in stored}
-    found = []
-    for run in fresh:
-        if run.suite in before:
-            found += _of_run(before[run.suite], run, goals)
-    return found
+    """Return every figure of both that fell by more than `worst` times.
+
+    `goals` are bars by a figure's id.
+    """
+    previous = {run.suite: run for run in stored}
+    return [
+        fall
+        for run in fresh
+        if run.suite in previous
+        for fall in _of_run(previous[run.suite], run, goals)
+        if fall.times > worst
+    ]
 
 
-def _of_run(before: record.Run, now: record.Run, goals: Mapping[str, str]) -> list[Fall]:
-    slower, known = slowdown(before, now), before.by_id()
-    found = (
-        _fall(key, known[key], one, slower, goals.get(key, ""))
-        for key, one in now.by_id().items()
-        if key in known
+def differences(
+    first: Iterable[record.Run],
+    second: Iterable[record.Run],
+    goals: Mapping[str, str],
+    worst: float = WORST,
+) -> list[Fall]:
+    """Return every figure of both that is more than `worst` times worse in either, worst first."""
+    runs, others = list(first), list(second)
+    either = falls(runs, others, goals, worst) + falls(others, runs, goals, worst)
+    return sorted(either, key=lambda fall: -fall.times)
+
+
+def _of_run(previous: record.Run, now: record.Run, goals: Mapping[str, str]) -> list[Fall]:
+    stored = previous.by_id()
+    compared = (
+        _fall(
+            key,
+            stored[key],
+            measured,
+            slowdown(previous, now, _kernel(now.suite, measured.name)),
+            goals.get(key, ""),
+        )
+        for key, measured in now.by_id().items()
+        if key in stored
     )
-    return [one for one in found if one is not None]
+    return [fall for fall in compared if fall is not None]
 
 
-def slowdown(before: record.Run, now: record.Run) -> float:
-    """How many times slower the machine was: the mean of the calibrators that both runs have."""
-    names = _KERNELS.get(now.suite, _OF_OTHERS)
+def _kernel(suite: str, name: str) -> Sequence[str]:
+    usual = _KERNELS.get(suite, _OF_OTHERS)
+    return next((kernel for part, kernel in _BY_NAME.items() if part in name), usual)
+
+
+def slowdown(previous: record.Run, now: record.Run, names: Sequence[str]) -> float:
+    """Return how many times slower the machine was: the mean of these calibrators of both runs."""
     steps = [
-        math.log(now.calibrators[name] / before.calibrators[name])
+        math.log(now.calibrators[name] / previous.calibrators[name])
         for name in names
-        if name in now.calibrators and name in before.calibrators
+        if name in now.calibrators and name in previous.calibrators
     ]
     return math.exp(sum(steps) / len(steps)) if steps else 1.0
 
 
 def _fall(
-    key: str, before: record.Figure, now: record.Figure, slower: float, bar: str
+    key: str, previous: record.Figure, now: record.Figure, slower: float, bar: str
 ) -> Fall | None:
     upwards = bars.more_is_better(now, bar)
     if upwards is None or now.says:  # a suite that judges has weighed the figure's error
         return None
-    old, new = _compared(before, now, slower)
+    old, new = _compared(previous, now, slower)
     if min(old, new) <= 0:
         return None
-    times = old / new if upwards else new / old
-    return Fall(key, old, new, times) if times > WORST else None
+    return Fall(key, old, new, old / new if upwards else new / old)
 
 
-def _compared(before: record.Figure, now: record.Figure, slower: float) -> tuple[float, float]:
-    if before.reference and now.reference:
-        return before.ours / before.reference, now.ours / now.reference
+def _compared(previous: record.Figure, now: record.Figure, slower: float) -> tuple[float, float]:
+    if previous.reference and now.reference:
+        return previous.ours / previous.reference, now.ours / now.reference
     scale = slower if now.unit in _TIMES else 1 / slower if now.unit in _RATES else 1.0
-    return before.ours * scale, now.ours
+    return previous.ours * scale, now.ours

@@ -24,7 +24,7 @@ from tests.support.builders import objects
 from tests.support.scenarios import fleets
 
 NODES, GPUS, USED = 1_000, 8, 4
-ROUNDS = 5
+ROUNDS, AGAIN = 5, 5
 _OK = 200
 _AT = "2026-11-22T12:00:00Z"
 _ASKED = {
@@ -43,8 +43,9 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     arguments.add_argument("--nodes", type=int, default=NODES)
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
-    chosen = arguments.parse_args()
-    source = _Changing(fleets.objects_of(cluster(chosen.nodes)))
+    options = arguments.parse_args()
+    start = record.Start()
+    source = _Changing(fleets.objects_of(cluster(options.nodes)))
     app = application.build_app(
         application.AppDeps(
             source,
@@ -56,23 +57,23 @@ def main() -> None:
     client = app.test_client()
     source.change()
     figures = []
-    node = fixtures.node_name(chosen.nodes // 2)
-    for what, rule in _ASKED.items():
+    node = fixtures.node_name(options.nodes // 2)
+    for name, rule in _ASKED.items():
         path = rule.replace(fixtures.NODE, node)
         first, again, size = [], [], 0
-        for _ in range(chosen.rounds):
+        for _ in range(options.rounds):
             source.change()
             first.append(_ms(functools.partial(client.get, path)))
-            again.append(_ms(functools.partial(client.get, path)))
+            again += [_ms(functools.partial(client.get, path)) for _ in range(AGAIN)]
             answer = client.get(path)
             assert answer.status_code == _OK, answer.text  # noqa: S101 - else nothing was measured
             size = len(answer.data)
         figures += [
-            record.figure(f"{what}, first", "ms", first),
-            record.figure(f"{what}, size", "KiB", [size / 1024]),
-            record.figure(f"{what}, again", "ms", again),
+            record.figure(f"{name}, first", "ms", first),
+            record.figure(f"{name}, size", "KiB", [size / 1024]),
+            record.figure(f"{name}, again", "ms", again),
         ]
-    record.write("page", figures)
+    record.write("page", figures, start)
 
 
 def _ms(run: Callable[[], object]) -> float:
@@ -100,8 +101,8 @@ def cluster(count: int) -> list[fleets.Raw]:
     """Nodes as the simulated machine publishes them; every second GPU has a claim with a pod."""
     template = fixtures.every_face("controller")
     raw: list[fleets.Raw] = [
-        {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", **one}
-        for one in fixtures.classes()
+        {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", **device_class}
+        for device_class in fixtures.classes()
     ]
     for number in range(count):
         node = fixtures.node_name(number)
@@ -115,7 +116,7 @@ def cluster(count: int) -> list[fleets.Raw]:
 
 def _gpus(published: list[fleets.Raw]) -> list[str]:
     """The whole GPUs of a node's slices."""
-    devices = (device for one in published for device in one["spec"].get("devices", ()))
+    devices = (device for piece in published for device in piece["spec"].get("devices", ()))
     return [
         device["name"] for device in devices if device["attributes"]["type"].get("string") == "gpu"
     ]

@@ -23,7 +23,8 @@ _ENOUGH = 10_000_000
 
 def main() -> None:
     """Measure, print, store."""
-    record.write("quality", [_nearness(), _fairness(), _instances(), *_victims()])
+    start = record.Start()
+    record.write("quality", [_nearness(), _fairness(), _instances(), *_victims()], start)
 
 
 def _nearness() -> record.Figure:
@@ -37,8 +38,8 @@ def _nearness() -> record.Figure:
 
 def _mean(name: str, shares: list[float]) -> record.Figure:
     """In percent; the spread is that of the cases."""
-    found = record.figure(name, "%", shares)
-    return record.replaced(found, statistics.fmean(shares))
+    figure = record.figure(name, "%", shares)
+    return record.replaced(figure, statistics.fmean(shares))
 
 
 def _fairness() -> record.Figure:
@@ -60,7 +61,9 @@ def _instances() -> record.Figure:
     sizes = {part.profile: part.mask.bit_count() for part in streams.model().placements}
     shares = []
     for weights in streams.MIXES.values():
-        mix = dict(zip(streams.PROFILES, (one / sum(weights) for one in weights), strict=True))
+        mix = dict(
+            zip(streams.PROFILES, (weight / sum(weights) for weight in weights), strict=True)
+        )
         for load in streams.LOADS:
             process = layouts.Process(gpu, sizes, mix, load, 1)
             ours, best = process.solve(process.ours), process.solve(process.best)
@@ -71,14 +74,14 @@ def _instances() -> record.Figure:
 
 def _victims() -> list[record.Figure]:
     """Of plans for pods and for gangs, how many are the cheapest that the law allows."""
-    found = []
-    for what, gang in (("a pod", False), ("a gang", True)):
+    figures = []
+    for whom, gang in (("a pod", False), ("a gang", True)):
         right = [_is_cheapest(ruled.world(seed, gang=gang)) for seed in range(WORLDS)]
-        plans = [one for one in right if one is not None]
-        name = f"whom to evict for {what}: plans that are the cheapest there are"
+        plans = [plan for plan in right if plan is not None]
+        name = f"whom to evict for {whom}: plans that are the cheapest there are"
         figure = record.figure(name, "%", [100 * sum(plans) / len(plans)])
-        found.append(record.replaced(figure, figure.ours, f"{len(plans)} plans"))
-    return found
+        figures.append(record.replaced(figure, figure.ours, f"{len(plans)} plans"))
+    return figures
 
 
 def _is_cheapest(world: ruled.World) -> bool | None:

@@ -44,14 +44,14 @@ SUITES: Mapping[str, str] = {
 
 def page(runs: Sequence[record.Run], sections: Sequence[bars.Section]) -> str:
     """All of it, Markdown."""
-    known = {key: one for run in runs for key, one in run.by_id().items()}
+    figures = {key: figure for run in runs for key, figure in run.by_id().items()}
     notes = _Notes()
-    parts = [_HEAD, _summary(known, sections)]
+    parts = [_HEAD, _summary(figures, sections)]
     for section in sections:
-        rows = [_row(goal, known.get(goal.id), notes) for goal in section.goals]
+        rows = [_row(goal, figures.get(goal.id), notes) for goal in section.goals]
         parts.append(f"## {section.title}\n\n{_table(_COLUMNS, rows)}")
-    wanted = {goal.id for section in sections for goal in section.goals}
-    parts += _others(runs, wanted)
+    barred = {goal.id for section in sections for goal in section.goals}
+    parts += _others(runs, barred)
     parts.append(f"## Where and when\n\n{_machines(runs)}")
     if notes.sources:
         parts.append(f"## Sources\n\n{notes.text}")
@@ -74,38 +74,38 @@ class _Notes:
         return "".join(f"{number}. {source}.\n" for source, number in self.sources.items())
 
 
-def _summary(known: Mapping[str, record.Figure], sections: Sequence[bars.Section]) -> str:
+def _summary(figures: Mapping[str, record.Figure], sections: Sequence[bars.Section]) -> str:
     met = missed = held = untold = 0
-    for goal in itertools.chain.from_iterable(one.goals for one in sections):
+    for goal in itertools.chain.from_iterable(section.goals for section in sections):
         if not goal.bar:
             continue
-        one = known.get(goal.id)
-        verdict = bars.judge(one, goal.bar).met if one else None
+        figure = figures.get(goal.id)
+        verdict = bars.judge(figure, goal.bar).met if figure else None
         met += verdict is True
         missed += verdict is False
-        held += one is None and bool(goal.held)
-        untold += verdict is None and not (one is None and goal.held)
+        held += figure is None and bool(goal.held)
+        untold += verdict is None and not (figure is None and goal.held)
     return (
         f"Of {met + missed + held + untold} bars {met} are met, {missed} missed, "
         f"{held} held by tests, and of {untold} it cannot be said.\n"
     )
 
 
-def _row(goal: bars.Goal, one: record.Figure | None, notes: _Notes) -> tuple[str, ...]:
+def _row(goal: bars.Goal, figure: record.Figure | None, notes: _Notes) -> tuple[str, ...]:
     anchor = goal.anchor + notes.mark(goal.source) if goal.anchor else ""
-    if one is None:
+    if figure is None:
         name = goal.name or goal.id.partition("/")[2].replace("-", " ")
-        told = f"`{goal.held}`" if goal.held else f"{_NOTHING}: {goal.absent or _LATER}"
-        return (name, told, "", "", goal.bar, "held" if goal.held else "", anchor, "", "")
+        text = f"`{goal.held}`" if goal.held else f"{_NOTHING}: {goal.absent or _LATER}"
+        return (name, text, "", "", goal.bar, "held" if goal.held else "", anchor, "", "")
     return (
-        one.name,
-        _amount(one.ours, one.unit),
-        *_beside(one),
+        figure.name,
+        _amount(figure.ours, figure.unit),
+        *_beside(figure),
         goal.bar,
-        _met(bars.judge(one, goal.bar), goal.bar),
+        _met(bars.judge(figure, goal.bar), goal.bar),
         anchor,
-        one.spread,
-        one.commit,
+        figure.spread,
+        figure.commit,
     )
 
 
@@ -115,10 +115,10 @@ def _met(verdict: bars.Verdict, bar: str) -> str:
     return "yes" if verdict.met else f"**missed** {verdict.by}".rstrip()
 
 
-def _beside(one: record.Figure) -> tuple[str, str]:
-    if one.reference is None or one.ratio is None:
+def _beside(figure: record.Figure) -> tuple[str, str]:
+    if figure.reference is None or figure.ratio is None:
         return "", ""
-    return _amount(one.reference, one.unit), f"{one.ratio:.3g}"
+    return _amount(figure.reference, figure.unit), f"{figure.ratio:.3g}"
 
 
 def _amount(value: float, unit: str) -> str:
@@ -126,13 +126,19 @@ def _amount(value: float, unit: str) -> str:
     return f"{number} {unit}".rstrip()
 
 
-def _others(runs: Iterable[record.Run], wanted: set[str]) -> list[str]:
+def _others(runs: Iterable[record.Run], barred: set[str]) -> list[str]:
     parts = []
     for run in runs:
         rows = [
-            (one.name, _amount(one.ours, one.unit), *_beside(one), one.spread, one.commit)
-            for key, one in run.by_id().items()
-            if key not in wanted
+            (
+                figure.name,
+                _amount(figure.ours, figure.unit),
+                *_beside(figure),
+                figure.spread,
+                figure.commit,
+            )
+            for key, figure in run.by_id().items()
+            if key not in barred
         ]
         if rows:
             title = SUITES.get(run.suite, run.suite)
@@ -141,19 +147,20 @@ def _others(runs: Iterable[record.Run], wanted: set[str]) -> list[str]:
 
 
 def _machines(runs: Iterable[record.Run]) -> str:
-    """Each suite's machine, and what fixed work took on it, in ms."""
+    """Each suite's machine, the ms that fixed work took on it, and the suite's seconds."""
     rows = [
         (
             f"`{run.suite}`",
             run.date,
             run.on.words,
             ", ".join(f"{name} {ms:g}" for name, ms in run.calibrators.items()) or _NOTHING,
+            "" if run.took_s is None else f"{run.took_s:.0f} s",
         )
         for run in runs
     ]
-    return _table(("Suite", "Day", "Machine", "Fixed work, ms"), rows)
+    return _table(("Suite", "Day", "Machine", "Fixed work, ms", "Took"), rows)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(cell.replace('|', '/') for cell in one)} |\n" for one in lines)
+    return "".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |\n" for row in lines)

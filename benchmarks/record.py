@@ -6,8 +6,9 @@ import json
 import re
 import statistics
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,17 +45,34 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a suite has measured, and where: `calibrators` in ms, none of an old run."""
+    """A suite's figures, and the machine: `calibrators` in ms, none of an old run.
+
+    `took_s`: the seconds that the suite took; None where it was not noted.
+    """
 
     suite: str
     date: str
     on: machine.Machine
     calibrators: Mapping[str, float]
     figures: tuple[Figure, ...]
+    took_s: float | None = None
 
     def by_id(self) -> dict[str, Figure]:
         """Its figures by `suite/key`, which stays while the name does."""
-        return {f"{self.suite}/{one.key}": one for one in self.figures}
+        return {f"{self.suite}/{measured.key}": measured for measured in self.figures}
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The beginning of a suite: its moment, and what the calibrators took then, in ms."""
+
+    moment_s: float = field(default_factory=time.monotonic)
+    calibrators: Mapping[str, float] = field(default_factory=calibrators.measure)
+
+    @property
+    def took_s(self) -> float:
+        """The seconds since."""
+        return time.monotonic() - self.moment_s
 
 
 def figure(
@@ -66,24 +84,42 @@ def figure(
     seed: int = 0,
 ) -> Figure:
     """Medians of two samples and their ratio. What is wanted of it stands in `goals`."""
-    mine = statistics.median(ours)
+    median = statistics.median(ours)
     other = statistics.median(reference) if reference else None
     beside = f"; reference {_range(reference)}" if reference else ""
     return Figure(
         name,
         unit,
-        _rounded(mine),
+        _rounded(median),
         None if other is None else _rounded(other),
-        _rounded(mine / other) if other else None,
+        _rounded(median / other) if other else None,
         spread=_range(ours) + beside,
         seed=seed,
         commit=commit(),
     )
 
 
-def replaced(one: Figure, ours: float, spread: str = "") -> Figure:
-    """The figure with another value than the median, such as the worst; its spread stays."""
-    return dataclasses.replace(one, ours=_rounded(ours), spread=spread or one.spread)
+def p99(
+    name: str,
+    unit: str,
+    ours: Sequence[Sequence[float]],
+    reference: Sequence[Sequence[float]] | None = None,
+    *,
+    seed: int = 0,
+) -> Figure:
+    """Median of the rounds' 99th percentiles: the p99 of one round hangs on its worst call."""
+    slowest, others = (
+        [percentile(sample, 0.99) for sample in rounds] for rounds in (ours, reference or ())
+    )
+    return figure(name, unit, slowest, others or None, seed=seed)
+
+
+def replaced(measured: Figure, ours: float, spread: str = "") -> Figure:
+    """Return the figure with another value than the median, such as the worst.
+
+    Its spread stays where none is named.
+    """
+    return dataclasses.replace(measured, ours=_rounded(ours), spread=spread or measured.spread)
 
 
 def _rounded(value: float) -> float:
@@ -106,29 +142,42 @@ def commit() -> str:
     return _git("rev-parse", "--short", "HEAD").strip()
 
 
-def write(suite: str, figures: Sequence[Figure]) -> Path:
-    """Store a suite's figures with the machine they were measured on, and print them."""
+def write(suite: str, figures: Sequence[Figure], start: Start | None = None) -> Path:
+    """Store a suite's figures with the machine they were measured on, and print them.
+
+    The calibrators are measured once more; with the `start` of the suite each counts half.
+    """
     today = dt.datetime.now(dt.UTC).date().isoformat()
-    on = machine.here()
-    run = Run(suite, today, on, calibrators.measure(), tuple(figures))
+    took_s = round(start.took_s, 1) if start else None
+    fixed = calibrators.measure()
+    if start:
+        fixed = {name: _rounded((ms + start.calibrators[name]) / 2) for name, ms in fixed.items()}
+    run = Run(suite, today, machine.here(), fixed, tuple(figures), took_s)
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{suite}.json"
     path.write_text(json.dumps(dataclasses.asdict(run), indent=2) + "\n")
-    for one in figures:
-        print(line(one))
+    for measured in figures:
+        print(line(measured))
+    if took_s is not None:
+        print(f"{suite} took {took_s:.0f} s")
     return path
 
 
-def load() -> list[Run]:
-    """What every suite has stored last."""
-    return [_run(json.loads(path.read_text())) for path in sorted(RESULTS.glob("*.json"))]
+def load(folder: Path = RESULTS) -> list[Run]:
+    """Return what every suite has stored last in a folder."""
+    return [_run(json.loads(path.read_text())) for path in sorted(folder.glob("*.json"))]
 
 
 def committed(revision: str) -> list[Run]:
-    """What every suite had stored at a revision of git."""
+    """Return what every suite had stored at a revision of git."""
     folder = str(RESULTS.relative_to(ROOT))
     names = _git("ls-tree", "--name-only", revision, f"{folder}/").split()
     return [_run(json.loads(_git("show", f"{revision}:{name}"))) for name in names]
+
+
+def runs(source: str) -> list[Run]:
+    """Return the results in a folder, or at a revision of git where there is no such folder."""
+    return load(Path(source)) if Path(source).is_dir() else committed(source)
 
 
 def _run(raw: Mapping[str, Any]) -> Run:
@@ -137,7 +186,8 @@ def _run(raw: Mapping[str, Any]) -> Run:
         raw["date"],
         machine.Machine(**raw["on"]),
         raw["calibrators"],
-        tuple(Figure(**one) for one in raw["figures"]),
+        tuple(Figure(**fields) for fields in raw["figures"]),
+        raw.get("took_s"),
     )
 
 
@@ -146,7 +196,12 @@ def _git(*words: str) -> str:
     return done.stdout
 
 
-def line(one: Figure) -> str:
-    """A figure for people."""
-    beside = "" if one.reference is None else f"  reference {one.reference} ratio {one.ratio}"
-    return f"{one.name:48} {one.ours:10} {one.unit}{beside}  ({one.spread})  {one.says}"
+def line(measured: Figure) -> str:
+    """Return a figure for people."""
+    beside = (
+        ""
+        if measured.reference is None
+        else f"  reference {measured.reference} ratio {measured.ratio}"
+    )
+    amount = f"{measured.ours:10} {measured.unit}"
+    return f"{measured.name:48} {amount}{beside}  ({measured.spread})  {measured.says}"

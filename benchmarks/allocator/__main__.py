@@ -15,16 +15,17 @@ def main() -> int:
     """Measure, and record unless only a part was measured."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.allocator")
     parser.add_argument("--quick", action="store_true", help="under a minute; nothing is stored")
-    given = parser.parse_args()
+    options = parser.parse_args()
+    start = record.Start()
     figures: list[record.Figure] = []
     with reference.Reference() as other:
-        for part in _quick(other) if given.quick else _all(other):
-            found = part()
-            for one in found:
-                print(record.line(one), flush=True)
-            figures += found
-    if not given.quick:
-        print(f"\nwritten to {record.write('allocator', figures).relative_to(record.ROOT)}")
+        for part in _quick(other) if options.quick else _all(other):
+            measured = part()
+            print(*map(record.line, measured), sep="\n", flush=True)
+            figures += measured
+    if not options.quick:
+        path = record.write("allocator", figures, start)
+        print(f"\nwritten to {path.relative_to(record.ROOT)}")
     return 0
 
 

@@ -19,7 +19,7 @@ class Case:
     """`count` are our decisions a round, `theirs` the reference's.
 
     Half of the devices that `takes` names (a profile, "" for whole GPUs) are in use, or those that
-    are `given`.
+    are `in_use`.
     """
 
     name: str
@@ -29,34 +29,34 @@ class Case:
     count: int
     theirs: int
     takes: str = ""
-    given: tuple[Device, ...] = ()
+    in_use: tuple[Device, ...] = ()
 
     @cached_property
     def taken(self) -> tuple[Device, ...]:
         """The devices in use at first, drawn by lot."""
-        if self.given:
-            return self.given
+        if self.in_use:
+            return self.in_use
         draw = random.Random(SEED)  # noqa: S311 - no secret
         named = self._eligible()
-        found = [
+        devices = [
             (driver, fixtures.node_name(number), device)
             for number in range(self.nodes)
             for driver, device in named
         ]
-        return tuple(sorted(draw.sample(found, len(found) // 2)))
+        return tuple(sorted(draw.sample(devices, len(devices) // 2)))
 
     def _eligible(self) -> list[tuple[str, str]]:
-        found: list[tuple[str, str]] = []
-        for one in json.loads(self.shape("controller")):
-            for device in one["spec"].get("devices", ()):
+        eligible: list[tuple[str, str]] = []
+        for published in json.loads(self.shape("controller")):
+            for device in published["spec"].get("devices", ()):
                 attributes = device["attributes"]
                 profile = attributes.get("profile", {}).get("string", "")
                 is_it = (
                     profile == self.takes if self.takes else attributes["type"] == {"string": "gpu"}
                 )
                 if is_it:
-                    found.append((one["spec"]["driver"], device["name"]))
-        return found
+                    eligible.append((published["spec"]["driver"], device["name"]))
+        return eligible
 
     @property
     def sample(self) -> int:
@@ -75,7 +75,7 @@ def _gpu(nodes: int, count: int, theirs: int) -> Case:
 def _aligned(nodes: int, theirs: int) -> Case:
     asks = fixtures.gpus(4, aligned=True)
     name = f"4 GPUs of one NUMA node, {nodes:,} nodes"
-    return Case(name, nodes, asks, fixtures.whole, 200, theirs)
+    return Case(name, nodes, asks, fixtures.whole, 800, theirs)
 
 
 def _pair(nodes: int, count: int, theirs: int) -> Case:
@@ -90,14 +90,21 @@ def _mig(nodes: int, count: int, theirs: int) -> Case:
 
 
 CASES = (
-    _gpu(100, 500, 300),
-    _gpu(1_000, 500, 60),
-    _gpu(5_000, 500, 40),
+    _gpu(10, 1_500, 1_500),
+    _gpu(30, 1_500, 800),
+    _gpu(100, 1_500, 400),
+    _gpu(300, 1_500, 150),
+    _gpu(1_000, 1_500, 80),
+    _gpu(3_000, 1_500, 50),
+    _gpu(5_000, 1_500, 50),
     _aligned(1_000, 30),
-    _aligned(5_000, 30),
-    _mig(100, 200, 30),
-    _mig(1_000, 200, 8),
-    _pair(100, 200, 60),
-    _pair(1_000, 200, 20),
+    _aligned(5_000, 8),
+    _mig(10, 400, 60),
+    _mig(30, 400, 30),
+    _mig(100, 400, 30),
+    _mig(300, 400, 15),
+    _mig(1_000, 400, 8),
+    _pair(100, 800, 100),
+    _pair(1_000, 800, 20),
 )
 QUICK = (_gpu(100, 300, 200), _gpu(1_000, 300, 30), _mig(100, 100, 15), _pair(100, 100, 30))

@@ -4,6 +4,7 @@ import json
 import random
 import time
 from dataclasses import replace
+from typing import NamedTuple
 
 from benchmarks.allocator import cases, fixtures
 from driver import ids, names
@@ -29,16 +30,36 @@ def deciding() -> settings.Settings:
 
 def shown(case: cases.Case) -> cluster_state.ClusterState:
     """The case's cluster, its devices in use held by a claim each."""
-    made = cluster_state.ClusterState(names.DRIVER)
-    for one in fixtures.classes():
-        made.set_device_class(one["metadata"]["name"], device_classes.parse(one))
+    view = cluster_state.ClusterState(names.DRIVER)
+    for device_class in fixtures.classes():
+        view.set_device_class(device_class["metadata"]["name"], device_classes.parse(device_class))
     template = case.shape("controller")
     for number in range(case.nodes):
         name = ids.NodeName(fixtures.node_name(number))
-        made.set_node(name, nodes.parse(fixtures.node(number)))
+        view.set_node(name, nodes.parse(fixtures.node(number)))
         for raw in json.loads(fixtures.filled(template, number)):
-            made.set_slice(raw["metadata"]["name"], slices.parse(raw))
-    return made
+            view.set_slice(raw["metadata"]["name"], slices.parse(raw))
+    return view
+
+
+class Taken(NamedTuple):
+    """Milliseconds by the clock, and of processor time: others on the machine hardly touch it."""
+
+    wall: float
+    busy: float
+
+
+class _Watch:
+    """Started when it is created."""
+
+    def __init__(self) -> None:
+        self._wall, self._busy = time.perf_counter(), time.thread_time()
+
+    def taken(self) -> Taken:
+        """Return what has passed since."""
+        return Taken(
+            1000 * (time.perf_counter() - self._wall), 1000 * (time.thread_time() - self._busy)
+        )
 
 
 class Ours:
@@ -59,42 +80,42 @@ class Ours:
             self._hold(claim, None)
         self._most = self._used
 
-    def prepare(self) -> float:
-        """Milliseconds of what the controller computes when its caches are filled."""
-        begun = time.perf_counter()
+    def prepare(self) -> Taken:
+        """Compute what the controller does when its caches are filled."""
+        watch = _Watch()
         self._allocator.prepare(self._view)
-        return (time.perf_counter() - begun) * 1000
+        return watch.taken()
 
-    def run(self, count: int, *, alike: bool = True) -> list[float]:
-        """Milliseconds of each decision: to decide, and to take it and what is freed in.
+    def run(self, count: int, *, alike: bool = True) -> list[Taken]:
+        """Return what each decision took: to decide, and to take it and what is freed in.
 
         Not `alike`: every claim has another shape, as no two of them have the same request's name.
         """
         return [self._one(alike=alike) for _ in range(count)]
 
-    def refuse(self, asks: fixtures.Raw) -> float:
-        """Milliseconds until a claim is refused that nothing can meet, words and all."""
+    def refuse(self, asks: fixtures.Raw) -> Taken:
+        """Return what it took to refuse a claim that nothing can meet, words and all."""
         claim = self._claim(asks)
         pod = pods.parse(fixtures.pod(f"pod-{self._made}", claim.name))
-        begun = time.perf_counter()
+        watch = _Watch()
         answer = self._allocator.decide(self._view, allocator_types.Workload(pod, (claim,)))
-        found = (
+        message = (
             allocator_messages.unschedulable(answer)
             if isinstance(answer, allocator_types.Unschedulable)
             else ""
         )
-        ended = time.perf_counter()
-        if not found:
+        taken = watch.taken()
+        if not message:
             raise RuntimeError("what cannot be had was had")
-        return (ended - begun) * 1000
+        return taken
 
-    def _one(self, *, alike: bool) -> float:
+    def _one(self, *, alike: bool) -> Taken:
         claim, pod = self._workload(alike=alike)
         self._view.set_pod(pod.key, pod)
         self._view.set_claim(claim.key, claim)
-        begun = time.perf_counter()
+        watch = _Watch()
         self._decide(claim, pod)
-        return (time.perf_counter() - begun) * 1000
+        return watch.taken()
 
     def _decide(self, claim: claims.Claim, pod: pods.Pod) -> None:
         workload = allocator_types.Workload(pod, (claim,))
@@ -102,11 +123,11 @@ class Ours:
         if isinstance(answer, allocator_types.Unschedulable):
             self.refused += 1
             return
-        made = allocation_result.build_allocations(self._view, workload, answer, _STAMP)
-        decision = snapshot.InFlight(pod, answer.node, made)
+        allocations = allocation_result.build_allocations(self._view, workload, answer, _STAMP)
+        decision = snapshot.InFlight(pod, answer.node, allocations)
         self._view.begin_write(decision)
         used = claims.Consumer("", "pods", pod.name, pod.uid)
-        written = replace(claim, version="2", allocation=made[claim.key], consumers=(used,))
+        written = replace(claim, version="2", allocation=allocations[claim.key], consumers=(used,))
         self._view.set_claim(claim.key, written)
         self._view.end_write(decision)
         self._free(len(answer.assignments))
@@ -116,9 +137,9 @@ class Ours:
         self._held.append((claim, pod))
         self._used += len(claim.allocation.results) if claim.allocation else 0
 
-    def _free(self, wanted: int) -> None:
+    def _free(self, count: int) -> None:
         """Let claims drawn by lot go, until so many more devices may be taken."""
-        while self._used + wanted > self._most:
+        while self._used + count > self._most:
             drawn = self._draw.randrange(len(self._held))
             self._held[drawn], self._held[-1] = self._held[-1], self._held[drawn]
             claim, pod = self._held.pop()

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.beside`: our plugin and a Go driver, in turn: two minutes, no cluster.
+"""`python -m benchmarks.beside`: our plugin and a Go driver, in turn: four minutes, no cluster.
 
 The Go driver is the least that upstream's helper lets one write (`goplugin`): it publishes, records
 and writes CDI specs, but does no work on any GPU. The API server is a stand-in, the same for both.
@@ -8,6 +8,8 @@ without the limit of its client's requests.
 """
 
 import argparse
+import functools
+import itertools
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -18,20 +20,27 @@ from typing import Any
 
 from benchmarks import record
 from benchmarks.beside import sides
+from benchmarks.hold import mix
 from benchmarks.node import process
 from driver.kubeletplugin import ports
 from hack.cluster import nvidia_driver
 
-REPEATS, ROUNDS, BATCHES, PARTS = 7, 24, 4, 8
+REPEATS, ROUNDS, BATCHES, PARTS = 5, 128, 8, 16
+AT_ONCE, CROWDS = (1, 8, 32, 64, mix.BURST), 3
+"""Pods of a node that come at once, and how often in a repeat."""
 QUICK = 2
 
 
 @dataclass(slots=True)
 class Sample:
-    """What one side took: milliseconds, seconds for `starts`, MiB for `rss`."""
+    """Times of one side: milliseconds, seconds for `starts`; MiB for `rss`.
 
-    prepares: list[float] = field(default_factory=list)
-    unprepares: list[float] = field(default_factory=list)
+    `prepares` and `unprepares` are by repeat, `at_once` by the number of pods.
+    """
+
+    prepares: list[list[float]] = field(default_factory=list)
+    unprepares: list[list[float]] = field(default_factory=list)
+    at_once: dict[int, list[float]] = field(default_factory=lambda: {pods: [] for pods in AT_ONCE})
     again: list[float] = field(default_factory=list)
     batches: list[float] = field(default_factory=list)
     starts: list[float] = field(default_factory=list)
@@ -47,6 +56,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     arguments.add_argument("--quick", action="store_true", help="two repeats; nothing is stored")
     quick = arguments.parse_args().quick
+    start = record.Start()
     repeats = QUICK if quick else REPEATS
     with sides.beside_go() as three:
         ours, theirs, least = _measure(three, repeats)
@@ -60,7 +70,7 @@ def main() -> None:
     if quick:
         print(*map(record.line, figures), sep="\n")
     else:
-        record.write("beside", figures)
+        record.write("beside", figures, start)
 
 
 def _measure(every: Sequence[sides.Side], repeats: int) -> list[Sample]:
@@ -79,15 +89,23 @@ def _round(side: sides.Side, into: Sample) -> None:
     _prepare(side, side.claims[:1])
     _unprepare(side, side.claims[:1])
     began_ms = process.cpu_ms(side.pid())
+    prepares, unprepares = [], []
     for number in range(ROUNDS):
-        one = (side.claims[number % len(side.claims)],)
-        into.prepares.append(_ms(lambda one=one: _prepare(side, one)))  # type: ignore[misc]
-        into.again.append(_ms(lambda one=one: _prepare(side, one)))  # type: ignore[misc]
-        into.unprepares.append(_ms(lambda one=one: _unprepare(side, one)))  # type: ignore[misc]
+        claim = (side.claims[number % len(side.claims)],)
+        prepares.append(_ms(functools.partial(_prepare, side, claim)))
+        into.again.append(_ms(functools.partial(_prepare, side, claim)))
+        unprepares.append(_ms(functools.partial(_unprepare, side, claim)))
+    into.prepares.append(prepares)
+    into.unprepares.append(unprepares)
     into.cpu.append((process.cpu_ms(side.pid()) - began_ms) / ROUNDS)
     for _ in range(BATCHES):
         into.batches.append(_ms(lambda: _at_once(side)))
         _unprepare(side, side.claims)
+    for pods in AT_ONCE if side.shares else ():
+        crowd = side.shares[:pods]
+        for _ in range(CROWDS):
+            into.at_once[pods].append(_ms(functools.partial(_crowd, side, crowd)))
+            _unprepare(side, crowd)
     for _ in range(PARTS if side.parts else 0):
         into.part_prepares.append(_ms(lambda: _prepare(side, side.parts)))
         into.part_unprepares.append(_ms(lambda: _unprepare(side, side.parts)))
@@ -97,7 +115,14 @@ def _round(side: sides.Side, into: Sample) -> None:
 def _at_once(side: sides.Side) -> None:
     """A call for each claim, all at the same time."""
     with futures.ThreadPoolExecutor(len(side.claims)) as pool:
-        list(pool.map(lambda one: _prepare(side, (one,)), side.claims))
+        list(pool.map(lambda claim: _prepare(side, (claim,)), side.claims))
+
+
+def _crowd(side: sides.Side, claims: Sequence[ports.ClaimRef]) -> None:
+    """A call for each claim, all before the first answer, as a kubelet's pod workers make them."""
+    plugin = side.plugin()
+    for call in [plugin.start_prepare(claim) for claim in claims]:
+        _check(dict(call.result().claims))
 
 
 def _prepare(side: sides.Side, claims: Sequence[ports.ClaimRef]) -> None:
@@ -120,23 +145,22 @@ def _ms(act: Callable[[], None]) -> float:
     return 1000 * (time.perf_counter() - began)
 
 
-def _p99(what: str, mine: list[float], other: list[float]) -> record.Figure:
-    both = ([record.percentile(taken, 0.99)] for taken in (mine, other))
-    return record.figure(what, "ms", *both)
+def _all(rounds: Sequence[Sequence[float]]) -> list[float]:
+    return [*itertools.chain(*rounds)]
 
 
 def _beside_nvidia(ours: Sample, theirs: Sample) -> list[record.Figure]:
-    def named(what: str) -> str:
-        return f"beside NVIDIA's driver: {what}"
+    def named(name: str) -> str:
+        return f"beside NVIDIA's driver: {name}"
 
-    def p50(what: str, mine: list[float], other: list[float]) -> record.Figure:
-        return record.figure(named(f"{what}, p50"), "ms", mine, other)
+    def p50(name: str, mine: list[float], other: list[float]) -> record.Figure:
+        return record.figure(named(f"{name}, p50"), "ms", mine, other)
 
     return [
-        p50("Prepare", ours.prepares, theirs.prepares),
-        _p99(named("Prepare, p99"), ours.prepares, theirs.prepares),
+        p50("Prepare", _all(ours.prepares), _all(theirs.prepares)),
+        record.p99(named("Prepare, p99"), "ms", ours.prepares, theirs.prepares),
         p50("Prepare again", ours.again, theirs.again),
-        p50("Unprepare", ours.unprepares, theirs.unprepares),
+        p50("Unprepare", _all(ours.unprepares), _all(theirs.unprepares)),
         p50("8 Prepares at once", ours.batches, theirs.batches),
         p50("Prepare of a MIG device", ours.part_prepares, theirs.part_prepares),
         p50("Unprepare of a MIG device", ours.part_unprepares, theirs.part_unprepares),
@@ -148,30 +172,46 @@ def _beside_nvidia(ours: Sample, theirs: Sample) -> list[record.Figure]:
 def _floor(least: Sample, theirs: Sample) -> list[record.Figure]:
     """Figures of the least plugin in Python, beside the Go driver."""
 
-    def named(what: str) -> str:
-        return f"least Python plugin: {what}"
+    def named(name: str) -> str:
+        return f"least Python plugin: {name}"
 
     return [
-        record.figure(named("Prepare, p50"), "ms", least.prepares, theirs.prepares),
+        record.figure(named("Prepare, p50"), "ms", _all(least.prepares), _all(theirs.prepares)),
         record.figure(named("Prepare again, p50"), "ms", least.again, theirs.again),
         record.figure(named("8 Prepares at once"), "ms", least.batches, theirs.batches),
         record.figure(named("CPU of Prepare, again, Unprepare"), "ms", least.cpu, theirs.cpu),
         record.figure(named("RSS, idle"), "MiB", least.rss, theirs.rss),
+        *(
+            record.figure(named(_pods(pods)), "ms", least.at_once[pods], theirs.at_once[pods])
+            for pods in AT_ONCE
+        ),
     ]
+
+
+def _pods(count: int) -> str:
+    return f"pods at once, all prepared: {count}"
 
 
 def _figures(ours: Sample, theirs: Sample) -> list[record.Figure]:
     return [
-        record.figure("Prepare, one at a time, p50", "ms", ours.prepares, theirs.prepares),
-        _p99("Prepare, one at a time, p99", ours.prepares, theirs.prepares),
+        record.figure(
+            "Prepare, one at a time, p50", "ms", _all(ours.prepares), _all(theirs.prepares)
+        ),
+        record.p99("Prepare, one at a time, p99", "ms", ours.prepares, theirs.prepares),
         record.figure("Prepare again, p50", "ms", ours.again, theirs.again),
         record.figure("8 Prepares at once, wall for all", "ms", ours.batches, theirs.batches),
-        record.figure("Unprepare, one at a time, p50", "ms", ours.unprepares, theirs.unprepares),
-        _p99("Unprepare, one at a time, p99", ours.unprepares, theirs.unprepares),
+        record.figure(
+            "Unprepare, one at a time, p50", "ms", _all(ours.unprepares), _all(theirs.unprepares)
+        ),
+        record.p99("Unprepare, one at a time, p99", "ms", ours.unprepares, theirs.unprepares),
         record.figure("CPU of a Prepare, the same again, an Unprepare", "ms", ours.cpu, theirs.cpu),
         record.figure("start to first slice", "s", ours.starts, theirs.starts),
         record.figure("RSS, idle", "MiB", ours.rss, theirs.rss),
         record.figure("RSS, after some hundred calls", "MiB", ours.used, theirs.used),
+        *(
+            record.figure(_pods(pods), "ms", ours.at_once[pods], theirs.at_once[pods])
+            for pods in AT_ONCE
+        ),
     ]
 
 

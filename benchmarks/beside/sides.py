@@ -1,16 +1,17 @@
 """The two plugins, each a process before a kubelet that is played, with claims of eight GPUs."""
 
 import contextlib
+import dataclasses
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from benchmarks.hold import mix
 from driver import ids
 from driver.kube import client, gvr
 from driver.kubeletplugin import ports
@@ -33,17 +34,19 @@ _WHOLE = 4
 """Dashes in the name of a whole GPU of ours; parts have more."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Side:
     """A plugin that serves; `again` ends it and starts it anew, with its slices gone.
 
-    `claims` are of whole GPUs, `parts` of a MIG device, if it has any.
+    `claims` are of whole GPUs, `parts` of a MIG device, `shares` of the pods of a full node, if it
+    has any.
 
     `plugin` and `pid` are of the process that lives now.
     """
 
     claims: tuple[ports.ClaimRef, ...]
     parts: tuple[ports.ClaimRef, ...]
+    shares: tuple[ports.ClaimRef, ...]
     plugin: Callable[[], fake_kubelet.Plugin]
     pid: Callable[[], int]
     again: Callable[[], float]
@@ -64,7 +67,7 @@ def beside_go() -> Iterator[tuple[Side, Side, Side]]:
 def beside_nvidia(folder: Path) -> Iterator[tuple[Side, Side]]:
     """Ours, and NVIDIA's driver in a folder."""
     with _started() as (kube, kubeconfig, ours), _nvidia(kube, kubeconfig, folder) as theirs:
-        yield ours, theirs
+        yield dataclasses.replace(ours, shares=()), theirs
 
 
 @contextlib.contextmanager
@@ -80,8 +83,13 @@ def _started() -> Iterator[tuple[client.KubeClient, Path, Side]]:
 
 
 def _ours(kube: client.KubeClient, node: battering.Battered) -> Side:
-    whole = [name for name in node.published() if name.count("-") == _WHOLE][:GPUS]
+    published = node.published()
+    whole = [name for name in published if name.count("-") == _WHOLE][:GPUS]
     claims = tuple(_claim(kube, battering.DRIVER, OURS, device) for device in whole)
+    shares = tuple(
+        _claim(kube, battering.DRIVER, OURS, device, f"-{number}")
+        for number, device in enumerate(mix.shares(published)[: mix.BURST])
+    )
 
     def end() -> None:
         node.processes[-1].terminate()
@@ -90,6 +98,7 @@ def _ours(kube: client.KubeClient, node: battering.Battered) -> Side:
     return Side(
         claims,
         (_claim(kube, battering.DRIVER, OURS, node.devices["mig"]),),
+        shares,
         lambda: node.plugin,
         lambda: node.processes[-1].pid,
         lambda: _timed_start(kube, OURS, end, node.start),
@@ -132,16 +141,21 @@ class _Guest:
         self._ends.close()
 
     def side(
-        self, driver: str, devices: Iterable[str], parts: Iterable[str] = (), *, published: bool
+        self, driver: str, parts: Iterable[str] = (), shares: int = 0, *, published: bool
     ) -> Side:
-        """Return the side, with claims of whole GPUs, and of MIG devices of one GPU."""
+        """Return the side, with claims of whole GPUs, of MIG devices of one GPU, and of shares.
 
-        def claims(names: Iterable[str]) -> tuple[ports.ClaimRef, ...]:
-            return tuple(_claim(self._kube, driver, self._node, name) for name in names)
+        A share is a whole GPU again, which a least plugin gives to any number of claims.
+        """
+        gpus = [f"gpu-{number}" for number in range(GPUS)]
+
+        def claims(names: Iterable[str], suffix: str = "") -> tuple[ports.ClaimRef, ...]:
+            return tuple(_claim(self._kube, driver, self._node, name, suffix) for name in names)
 
         return Side(
-            claims(devices),
+            claims(gpus),
             claims(parts),
+            tuple(claims([gpus[number % GPUS]], f"-{number}")[0] for number in range(shares)),
             lambda: self._plugin,
             lambda: self._process.pid,
             (
@@ -205,7 +219,7 @@ def _go(kube: client.KubeClient, kubeconfig: Path) -> Iterator[Side]:
         tempfile.TemporaryDirectory(prefix="g") as folder,
         _Guest(kube, THEIRS, Path(folder), command, {}) as guest,
     ):
-        yield guest.side(GO_DRIVER, (f"gpu-{number}" for number in range(GPUS)), published=True)
+        yield guest.side(GO_DRIVER, shares=mix.BURST, published=True)
 
 
 @contextlib.contextmanager
@@ -226,8 +240,7 @@ def _least(kube: client.KubeClient, kubeconfig: Path) -> Iterator[Side]:
         tempfile.TemporaryDirectory(prefix="l") as folder,
         _Guest(kube, LEAST, Path(folder), command, packaged.environment()) as guest,
     ):
-        devices = (f"gpu-{number}" for number in range(GPUS))
-        yield guest.side(LEAST_DRIVER, devices, published=False)
+        yield guest.side(LEAST_DRIVER, shares=mix.BURST, published=False)
 
 
 @contextlib.contextmanager
@@ -247,8 +260,7 @@ def _nvidia(kube: client.KubeClient, kubeconfig: Path, folder: Path) -> Iterator
             kube, NVIDIA, base.parent, command, nvidia_driver.environment(["DynamicMIG"])
         ) as guest,
     ):
-        whole = [f"gpu-{number}" for number in range(GPUS)]
-        yield guest.side(nvidia_driver.DRIVER, whole, [_NVIDIA_PART], published=False)
+        yield guest.side(nvidia_driver.DRIVER, [_NVIDIA_PART], published=False)
 
 
 def _timed_start(
@@ -257,24 +269,29 @@ def _timed_start(
     """Seconds from the start of a process to its first slice, when there was none."""
     end()
     chosen = f"spec.nodeName={node}"
-    for one in kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items:
-        kube.delete(gvr.RESOURCE_SLICES, one["metadata"]["name"])
+    for published in kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items:
+        kube.delete(gvr.RESOURCE_SLICES, published["metadata"]["name"])
     began = time.monotonic()
     start()
     waiting.until(lambda: kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items, WITHIN_S)
     return time.monotonic() - began
 
 
-def _claim(kube: client.KubeClient, driver: str, pool: str, device: str) -> ports.ClaimRef:
-    """A new claim that is allocated a device."""
-    name = f"claim-{pool}-{device}"
+def _claim(
+    kube: client.KubeClient, driver: str, pool: str, device: str, suffix: str = ""
+) -> ports.ClaimRef:
+    """Create a claim that is allocated a device, or a share of it."""
+    name = f"claim-{pool}-{device}{suffix}"
     request = {"name": "gpu", "exactly": {"deviceClassName": "any"}}
     body: dict[str, Any] = {
         "metadata": {"name": name},
         "spec": {"devices": {"requests": [request]}},
     }
-    made = kube.create(gvr.RESOURCE_CLAIMS, body, battering.NAMESPACE)
-    result = {"request": "gpu", "driver": driver, "pool": pool, "device": device}
+    created = kube.create(gvr.RESOURCE_CLAIMS, body, battering.NAMESPACE)
+    uid = created["metadata"]["uid"]
+    result: dict[str, Any] = {"request": "gpu", "driver": driver, "pool": pool, "device": device}
+    if amounts := mix.amounts(device):
+        result |= {"consumedCapacity": amounts, "shareID": uid}
     kube.patch(
         gvr.RESOURCE_CLAIMS,
         name,
@@ -282,4 +299,4 @@ def _claim(kube: client.KubeClient, driver: str, pool: str, device: str) -> port
         namespace=battering.NAMESPACE,
         subresource="status",
     )
-    return ports.ClaimRef(battering.NAMESPACE, name, ids.ClaimUid(made["metadata"]["uid"]))
+    return ports.ClaimRef(battering.NAMESPACE, name, ids.ClaimUid(uid))

@@ -1,10 +1,10 @@
 """Measure the whole control plane on the cluster that is up: `python -m benchmarks.control_plane`.
 
-Nodes of 8 GPUs that are API objects; pods with one named claim of one GPU each: first all at once
-by 16 threads, then so many a second. In one round kube-scheduler allocates (plain devices, our
-controllers stopped), in the next ours does (tainted devices), and with --gate in a third behind
-the scheduling gate; rounds alternate. With --kwok the nodes beat and their pods run. Everything
-shares the machine, our controllers' CPU and the client's included. kube-scheduler and
+Nodes of 8 GPUs that are API objects; pods with one named claim of one GPU each: first in a burst
+by 16 threads, or several, then so many a second. In one round kube-scheduler allocates (plain
+devices, our controllers stopped), in the next ours does (tainted devices), and with --gate in a
+third behind the scheduling gate; rounds alternate. With --kwok the nodes beat and their pods run.
+Everything shares the machine, our controllers' CPU and the client's included. kube-scheduler and
 kube-controller-manager run with their client limits raised to 2,000/s and without the node
 lifecycle controller, and are put back afterwards. Each number of nodes is a suite of its own.
 """
@@ -24,48 +24,51 @@ ROOT = Path(__file__).parents[2]
 
 def main() -> None:
     """Measure, print, store."""
-    asked = _asked()
+    parameters = _asked()
+    start = record.Start()
     cluster = api.Cluster.load(ROOT)
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-bench")
     with ExitStack() as meanwhile:
         for component, flags in rounds.QUICKER.items():
             meanwhile.enter_context(cluster.with_flags(component, *flags))
         meanwhile.enter_context(fixture.namespace(kube))
-        if asked.kwok:
+        if parameters.kwok:
             cluster.start_kwok()
             meanwhile.callback(cluster.stop, "kwok")
         try:
-            fixture.fill(kube, asked.nodes, fixtures.whole("scheduler"), kwok=asked.kwok)
-            bench = rounds.Bench(cluster, kube, asked)
-            found = [bench.sides(number) for number in range(asked.rounds)]
+            fixture.fill(kube, parameters.nodes, fixtures.whole("scheduler"), kwok=parameters.kwok)
+            bench = rounds.Bench(cluster, kube, parameters)
+            measured = [bench.sides(number) for number in range(parameters.rounds)]
         finally:
             fixture.clear(kube)
-            fixture.empty(kube, asked.nodes)
-    theirs, ours, *gated = [list(side) for side in zip(*found, strict=True)]
-    figures = rounds.figures(asked, ours, theirs)
+            fixture.empty(kube, parameters.nodes)
+    theirs, ours, *gated = [list(side) for side in zip(*measured, strict=True)]
+    figures = rounds.figures(parameters, ours, theirs)
     for side in gated:
-        figures += rounds.figures(asked, side, theirs, " behind the scheduling gate")
-    record.write(asked.suite, figures)
+        figures += rounds.figures(parameters, side, theirs, " behind the scheduling gate")
+    record.write(parameters.suite, figures, start)
 
 
 def _asked() -> rounds.Asked:
-    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    made.add_argument("--nodes", type=int, default=1_000, help="of 8 GPUs each")
-    made.add_argument("--pods", type=int, default=1_000, help="of the burst of a round")
-    made.add_argument("--rounds", type=int, default=3, help="of each side")
-    made.add_argument("--pace", type=float, default=5.0, help="pods a second after the burst")
-    made.add_argument("--pace-seconds", type=float, default=40.0, help="how long at that pace")
-    made.add_argument("--kwok", action="store_true", help="have kwok play the nodes' kubelets")
-    made.add_argument("--gate", action="store_true", help="measure ours with the gate too")
-    chosen = made.parse_args()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--nodes", type=int, default=1_000, help="of 8 GPUs each")
+    parser.add_argument("--pods", type=int, default=400, help="of a burst")
+    parser.add_argument("--bursts", type=int, default=1, help="of a side in a round")
+    parser.add_argument("--rounds", type=int, default=3, help="of each side")
+    parser.add_argument("--pace", type=float, default=5.0, help="pods a second after the bursts")
+    parser.add_argument("--pace-seconds", type=float, default=10.0, help="how long at that pace")
+    parser.add_argument("--kwok", action="store_true", help="have kwok play the nodes' kubelets")
+    parser.add_argument("--gate", action="store_true", help="measure ours with the gate too")
+    options = parser.parse_args()
     return rounds.Asked(
-        chosen.nodes,
-        chosen.pods,
-        chosen.rounds,
-        chosen.pace,
-        chosen.pace_seconds,
-        chosen.kwok,
-        chosen.gate,
+        options.nodes,
+        options.pods,
+        options.bursts,
+        options.rounds,
+        options.pace,
+        options.pace_seconds,
+        options.kwok,
+        options.gate,
     )
 
 

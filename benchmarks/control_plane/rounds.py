@@ -1,33 +1,33 @@
-"""Rounds of both sides in turn, on the same nodes: a burst of pods, then pods at a steady pace."""
+"""Rounds of both sides in turn, on the same nodes: bursts of pods, then pods at a steady pace."""
 
-import os
+import itertools
+import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks import record
 from benchmarks.allocator import fixtures
 from benchmarks.control_plane import fixture
+from benchmarks.node import process
 from driver.kube import client
 from hack.cluster import api
 
 _USUAL = 1_000
 _WITHIN_S = 300.0
-_SETTLE_S = 20.0
+_SETTLE_S = 5.0
 _LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")
 QUICKER = {
     "kube-scheduler": _LIMITS,
     "kube-controller-manager": (*_LIMITS, "--controllers=*,-node-lifecycle-controller"),
 }
 """What components run with meanwhile."""
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How many nodes, pods of a burst, rounds of each side, and pods a second for how long.
+    """Numbers of nodes, pods of a burst, bursts of a round, rounds; pods a second for how long.
 
     `kwok`: it plays the nodes' kubelets, so that they beat and pods run. `gate`: ours is measured
     behind the scheduling gate too.
@@ -35,6 +35,7 @@ class Asked:
 
     nodes: int
     pods: int
+    bursts: int
     rounds: int
     pace: float
     pace_s: float
@@ -57,13 +58,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What was measured of one side once.
+    """Measurements of one side's round.
 
-    `rate`: pods bound a second in the burst; `..._ms`: CPU of a pod there. Of each pod at the pace
-    the seconds from made to bound, and to Running with kwok.
+    `rates`: pods bound a second in each burst; `..._ms`: CPU of a pod there. Of each pod at the
+    pace the seconds from made to bound, and to Running with kwok.
     """
 
-    rate: float
+    rates: list[float]
     scheduler_ms: float
     controller_ms: float
     bound_s: list[float]
@@ -94,32 +95,42 @@ class Bench:
         fixture.hand_over(self._kube, self._asked.nodes, fixtures.whole(allocator))
 
     def _round(self, name: str) -> Round:
-        """Both phases; every pod is taken away after each."""
+        """Measure both phases; every pod is taken away after each."""
         time.sleep(_SETTLE_S)
-        pods = self._asked.pods
         seen = fixture.Seen(self._kube)
         try:
-            before = self._cpu_ms()
-            made = fixture.ask(self._kube, _names(f"{name}-burst", pods))
-            seen.wait(made, _WITHIN_S)
-            after = self._cpu_ms()
-            rate = pods / (max(seen.bound[one] for one in made) - min(made.values()))
-            fixture.clear(self._kube)
+            bursts = [
+                self._burst(seen, f"{name}-burst-{turn}") for turn in range(self._asked.bursts)
+            ]
             paced = _names(f"{name}-paced", int(self._asked.pace * self._asked.pace_s))
-            made = fixture.ask(self._kube, paced, self._asked.pace)
-            seen.wait(made, _WITHIN_S, running=self._asked.kwok)
+            created = fixture.ask(self._kube, paced, self._asked.pace)
+            seen.wait(created, _WITHIN_S, running=self._asked.kwok)
         finally:
             seen.close()
         fixture.clear(self._kube)
-        found = Round(
-            rate,
-            (after[0] - before[0]) / pods,
-            (after[1] - before[1]) / pods,
-            [seen.bound[one] - at for one, at in made.items()],
-            [seen.running[one] - at for one, at in made.items() if one in seen.running],
+        rates, scheduler_ms, controller_ms = zip(*bursts, strict=True)
+        measured = Round(
+            list(rates),
+            statistics.median(scheduler_ms),
+            statistics.median(controller_ms),
+            [seen.bound[pod] - moment for pod, moment in created.items()],
+            [seen.running[pod] - moment for pod, moment in created.items() if pod in seen.running],
         )
-        print(f"{name}: {_told(found)}", flush=True)
-        return found
+        print(f"{name}: {_summary(measured)}", flush=True)
+        return measured
+
+    def _burst(self, seen: fixture.Seen, prefix: str) -> tuple[float, float, float]:
+        """Return the pods bound a second, and the CPU of kube-scheduler and ours of a pod."""
+        pods = self._asked.pods
+        earlier = self._cpu_ms()
+        created = fixture.ask(self._kube, _names(prefix, pods))
+        seen.wait(created, _WITHIN_S)
+        scheduler_ms, controller_ms = (
+            (now - then) / pods for now, then in zip(self._cpu_ms(), earlier, strict=True)
+        )
+        rate = pods / (max(seen.bound[pod] for pod in created) - min(created.values()))
+        fixture.clear(self._kube)
+        return rate, scheduler_ms, controller_ms
 
     def _cpu_ms(self) -> tuple[float, float]:
         ours = sum(_cpu_ms(self._cluster.pid(name)) for name in self._cluster.controllers())
@@ -142,49 +153,54 @@ def figures(
 ) -> list[record.Figure]:
     """What is recorded of our side beside theirs."""
     name = f"whole control plane, {asked.where}{how}"
-    made = [
+    measured = [
         record.figure(
             f"{name}: pods bound",
             "pods/s",
-            [one.rate for one in ours],
-            [one.rate for one in theirs],
+            _all(side.rates for side in ours),
+            _all(side.rates for side in theirs),
         ),
         record.figure(
             f"{name}: CPU of kube-scheduler",
             "ms/pod",
-            [one.scheduler_ms for one in ours],
-            [one.scheduler_ms for one in theirs],
+            [side.scheduler_ms for side in ours],
+            [side.scheduler_ms for side in theirs],
         ),
         record.figure(
-            f"{name}: CPU of our controllers", "ms/pod", [one.controller_ms for one in ours]
+            f"{name}: CPU of our controllers", "ms/pod", [side.controller_ms for side in ours]
         ),
     ]
     for part, word in ((0.5, "p50"), (0.99, "p99")):
-        made.append(
+        measured.append(
             record.figure(
                 f"{name}: made to bound at {asked.pace:g} pods/s, {word}",
                 "ms",
-                [1000 * record.percentile(one.bound_s, part) for one in ours],
-                [1000 * record.percentile(one.bound_s, part) for one in theirs],
+                [1000 * record.percentile(_all(side.bound_s for side in ours), part)],
+                [1000 * record.percentile(_all(side.bound_s for side in theirs), part)],
             )
         )
         if asked.kwok:
-            made.append(
+            measured.append(
                 record.figure(
                     f"{name}: made to Running at {asked.pace:g} pods/s, {word}",
                     "ms",
-                    [1000 * record.percentile(one.running_s, part) for one in ours],
-                    [1000 * record.percentile(one.running_s, part) for one in theirs],
+                    [1000 * record.percentile(_all(side.running_s for side in ours), part)],
+                    [1000 * record.percentile(_all(side.running_s for side in theirs), part)],
                 )
             )
-    return made
+    return measured
 
 
-def _told(one: Round) -> str:
-    p50, p99 = (record.percentile(one.bound_s, part) for part in (0.5, 0.99))
+def _all(samples: Iterable[list[float]]) -> list[float]:
+    return [*itertools.chain.from_iterable(samples)]
+
+
+def _summary(side: Round) -> str:
+    p50, p99 = (record.percentile(side.bound_s, part) for part in (0.5, 0.99))
+    rate = statistics.median(side.rates)
     return (
-        f"{one.rate:.1f} pods/s, CPU a pod: kube-scheduler {one.scheduler_ms:.1f} ms, "
-        f"our controllers {one.controller_ms:.1f} ms; at a pace {p50:.2f} s, p99 {p99:.2f} s"
+        f"{rate:.1f} pods/s, CPU a pod: kube-scheduler {side.scheduler_ms:.1f} ms, "
+        f"our controllers {side.controller_ms:.1f} ms; at a pace {p50:.2f} s, p99 {p99:.2f} s"
     )
 
 
@@ -193,8 +209,5 @@ def _names(prefix: str, count: int) -> list[str]:
 
 
 def _cpu_ms(pid: int | None) -> float:
-    """CPU a process has used; 0 of one that does not run."""
-    if pid is None:
-        return 0.0
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * 1000 / _TICKS
+    """Return the processor time of a process; 0 of one that does not run."""
+    return 0.0 if pid is None else process.cpu_ms(pid)

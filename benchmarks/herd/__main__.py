@@ -27,29 +27,30 @@ PRODUCT = "l4"
 
 def main() -> None:
     """Measure, print, store."""
-    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    made.add_argument("--count", type=int, default=COUNT, help="plugins, of one node each")
-    made.add_argument("--machine", default=PRODUCT, help="what each node is")
-    chosen = made.parse_args()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--count", type=int, default=COUNT, help="plugins, of one node each")
+    parser.add_argument("--machine", default=PRODUCT, help="what each node is")
+    options = parser.parse_args()
+    start = record.Start()
     cluster = api.Cluster.load(ROOT)
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-bench")
     for name in cluster.controllers():
         cluster.stop(name)
     try:
-        fixture.nodes(kube, chosen.count)
-        herd = plugins.Herd(cluster.kubeconfig, chosen.count, chosen.machine)
-        figures = _figures("nothing published yet", chosen.count, herd.together())
-        figures += _figures("all published before", chosen.count, herd.together())
+        fixture.nodes(kube, options.count)
+        herd = plugins.Herd(cluster.kubeconfig, options.count, options.machine)
+        figures = _figures("nothing published yet", options.count, herd.together())
+        figures += _figures("all published before", options.count, herd.together())
         figures += _figures(
             "all slices deleted under them",
-            chosen.count,
-            herd.together(lambda: _wipe(kube, chosen.count)),
+            options.count,
+            herd.together(lambda: _wipe(kube, options.count)),
         )
     finally:
-        fixture.empty(kube, chosen.count)
+        fixture.empty(kube, options.count)
         for name in cluster.controllers():
             cluster.start(name)
-    record.write("herd", figures)
+    record.write("herd", figures, start)
 
 
 def _figures(how: str, count: int, start: plugins.Start) -> list[record.Figure]:
@@ -60,9 +61,7 @@ def _figures(how: str, count: int, start: plugins.Start) -> list[record.Figure]:
         record.figure(f"{name}: lists a plugin", "", [book.kinds["LIST"] / count]),
         record.figure(f"{name}: unfiltered lists", "", [book.unfiltered]),
         record.figure(f"{name}: writes a plugin", "", [len(book.writes) / count]),
-        record.figure(
-            f"{name}: most writes in a second", "/s", [float(book.most_writes_a_second())]
-        ),
+        record.figure(f"{name}: most writes in a second", "", [float(book.most_writes_a_second())]),
     ]
 
 
@@ -71,9 +70,9 @@ def _wipe(kube: client.KubeClient, count: int) -> None:
 
     def clear(number: int) -> None:
         mine = f"spec.nodeName={fixtures.node_name(number)}"
-        for one in kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items:
+        for published in kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items:
             with contextlib.suppress(errors.NotFound):
-                kube.delete(gvr.RESOURCE_SLICES, one["metadata"]["name"])
+                kube.delete(gvr.RESOURCE_SLICES, published["metadata"]["name"])
 
     with futures.ThreadPoolExecutor(fixture.THREADS) as pool:
         list(pool.map(clear, range(count)))

@@ -17,9 +17,10 @@ from benchmarks.node import process
 from tests.fakes import packaged
 
 ROOT = Path(__file__).parents[2]
-RATE_NODES, BURST, ROUNDS = 500, 600, 3
+RATE_NODES, BURST, ROUNDS = 500, 300, 3
 FULL_NODES, THERE, STARTS = 1_000, 5_000, 3
-REST_S, STANDBY_S = 10.0, 30.0
+TAKEOVERS = 3
+REST_S, STANDBY_S = 10.0, 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,11 @@ class Bench:
         ]
         with (self.api.logs / f"{name}.log").open("wb") as log:
             around = packaged.environment()
-            found = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=around)
+            leader = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=around)
         try:
-            yield found
+            yield leader
         finally:
-            ground.end(found)
+            ground.end(leader)
 
     def ask(self, *names: str) -> float:
         """Pods with a claim of one GPU each; the moment of the first."""
@@ -53,9 +54,9 @@ class Bench:
 def measure() -> list[record.Figure]:
     """On a fleet that is empty, then on one with claims, each before an API server of its own."""
     with _bench(RATE_NODES) as bench:
-        found = _rates(bench)
+        rates = _rates(bench)
     with _bench(FULL_NODES, THERE) as bench:
-        return [*found, *_starts(bench), *_pair(bench)]
+        return [*rates, *_starts(bench), *_pair(bench)]
 
 
 @contextlib.contextmanager
@@ -110,25 +111,34 @@ def _starts(bench: Bench) -> list[record.Figure]:
 
 
 def _pair(bench: Bench) -> list[record.Figure]:
-    """A leader with a standby beside it; then the leader ends, and a pod waits for the other."""
-    with contextlib.ExitStack() as stays, contextlib.ExitStack() as ends:
-        leader = ends.enter_context(bench.controller("one"))
+    """A leader with a standby beside it; the leader ends, and a pod waits for the other."""
+    sizes: list[tuple[float, float]] = []
+    taken: list[float] = []
+    ends = [contextlib.ExitStack() for _ in range(TAKEOVERS + 1)]
+    with contextlib.ExitStack() as every:
+        for end in ends:
+            every.enter_context(end)
+        leader = ends[0].enter_context(bench.controller("pair-0"))
         bench.ask("led")
         bench.seen.wait(["led"])
-        standby = stays.enter_context(bench.controller("other"))
-        time.sleep(STANDBY_S)
-        sizes = [process.rss(one.pid) for one in (standby, leader)]
-        began = time.monotonic()
-        ends.close()
-        bench.ask("taken-over")
-        took = bench.seen.wait(["taken-over"]) - began
+        for number in range(1, TAKEOVERS + 1):
+            standby = ends[number].enter_context(bench.controller(f"pair-{number}"))
+            time.sleep(STANDBY_S)
+            sizes.append((process.rss(standby.pid), process.rss(leader.pid)))
+            began = time.monotonic()
+            ends[number - 1].close()
+            name = f"taken-over-{number}"
+            bench.ask(name)
+            taken.append(bench.seen.wait([name]) - began)
+            leader = standby
     names = (
         "RSS of a standby controller",
         f"RSS of a leader, {THERE:,} claims on {FULL_NODES:,} nodes",
     )
     return [
         *itertools.starmap(
-            lambda name, size: record.figure(name, "MiB", [size]), zip(names, sizes, strict=True)
+            lambda name, sample: record.figure(name, "MiB", sample),
+            zip(names, zip(*sizes, strict=True), strict=True),
         ),
-        record.figure("a leader's end to its standby's first decision", "s", [took]),
+        record.figure("a leader's end to its standby's first decision", "s", taken),
     ]

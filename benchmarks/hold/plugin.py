@@ -1,10 +1,10 @@
-"""A plugin's process before a kubelet that is played: it rests, holds 256 claims, and gets 110.
+"""A plugin's process before a kubelet that is played: it rests, holds claims, and gets 110 at once.
 
 The machine, the MPS supervisor and all sockets are the real ones.
 """
 
 import contextlib
-import os
+import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,74 +12,98 @@ from pathlib import Path
 
 from benchmarks import record
 from benchmarks.hold import asking, ground, mix
+from benchmarks.node import process
 from driver.kube import gvr
 from driver.kubeletplugin import ports
 from tests.fakes import battering
 
 NODE = "hold"
-ROUNDS, ALONE, BURSTS, GPUS = 200, 50, 5, 8
-SETTLE_S = 30.0
+ROUNDS, BATCH, BURSTS, GPUS = 3, 128, 3, 8
+LIVE = (0, 16, 64, 128, mix.LIVE)
+"""Claims on the node, that which is prepared included; 0: it alone."""
+SETTLE_S, QUIET_S = 30.0, 60.0
 """What follows a start is not idleness: the first listing, labels, what was found."""
-_TICKS = os.sysconf("SC_CLK_TCK")
 _WITHIN_S = 60.0
 
 
-def measure(idle_s: float) -> list[record.Figure]:
-    """On a node of eight GPUs; `idle_s` seconds of it the plugin is left alone."""
+def measure(idle_s: float, meanwhile: Callable[[], list[record.Figure]]) -> list[record.Figure]:
+    """Measure a node of eight GPUs, whose plugin is idle for `idle_s` seconds or more.
+
+    `meanwhile` measures something else, before another API server, while nobody asks the plugin.
+    """
     with ground.served() as api:
         api.kube.create(gvr.NODES, {"metadata": {"name": NODE}})
         with battering.battered(api.kube, api.plugin(NODE), NODE) as node:
             anew = _published_anew(api, node)
             claims = Claims(node)
-            return [*anew, *_idle(api, node, idle_s), *_live(claims), *_bursts(claims)]
+            idle = _idle(api, node, idle_s, meanwhile)
+            return [*anew, *idle, *_live(claims), *_bursts(claims)]
 
 
 def _published_anew(api: ground.Ground, node: battering.Battered) -> list[record.Figure]:
     """Started again with other shares of every GPU, so that all of it is to be written."""
-    told = node.own / "offerings.yaml"
-    told.write_text(mix.OFFERINGS)
-    with _asked(api) as asked:
+    offerings = node.own / "offerings.yaml"
+    offerings.write_text(mix.OFFERINGS)
+    with _asked(api) as requests:
         node.processes[-1].terminate()
         node.processes[-1].wait(_WITHIN_S)
-        node.start(f"--offerings={told}")
+        node.start(f"--offerings={offerings}")
         time.sleep(SETTLE_S)
     slices = sum(
         count
-        for name, count in asked().kinds.items()
+        for name, count in requests().kinds.items()
         if name.endswith(" resourceslices") and name.split()[0] in asking.WRITES
     )
-    found = record.figure("slices written by a plugin that publishes anew, HGX H100", "", [slices])
-    return [record.replaced(found, slices, asked().words)]
+    written = record.figure(
+        "slices written by a plugin that publishes anew, HGX H100", "", [slices]
+    )
+    return [record.replaced(written, slices, requests().words)]
 
 
-def _idle(api: ground.Ground, node: battering.Battered, idle_s: float) -> list[record.Figure]:
-    """Nothing happens, and nobody asks the plugin for anything."""
+def _idle(
+    api: ground.Ground,
+    node: battering.Battered,
+    idle_s: float,
+    meanwhile: Callable[[], list[record.Figure]],
+) -> list[record.Figure]:
+    """Nobody asks the plugin for anything: its CPU at first, alone on the machine; its requests.
+
+    Some of what it looks at, it looks at every five minutes.
+    """
     pid = node.processes[-1].pid
+    quiet_s = min(idle_s, QUIET_S)
     with _asked(api) as asked:
-        began, busy = time.monotonic(), _cpu_s(pid)
-        time.sleep(idle_s)
-        took, busy = time.monotonic() - began, _cpu_s(pid) - busy
-    told = f"{took:.0f} s: {asked().words or 'nothing asked'}"
-    busy_part = asking.percent(busy, took)
+        began, busy_ms = time.monotonic(), process.cpu_ms(pid)
+        time.sleep(quiet_s)
+        quiet_s, busy_ms = time.monotonic() - began, process.cpu_ms(pid) - busy_ms
+        figures = meanwhile()
+        time.sleep(max(0.0, idle_s - (time.monotonic() - began)))
+        took = time.monotonic() - began
+    requests = f"{took:.0f} s: {asked().words or 'nothing asked'}"
+    busy_s = busy_ms / 1000
+    busy_part = asking.percent(busy_s, quiet_s)
     writes, lists = (asking.an_hour(count, took) for count in (asked().writes, asked().of("list")))
     named = (
-        ("CPU of an idle plugin", "% of a CPU", busy_part, f"{busy:.2f} s of {took:.0f} s"),
-        ("API writes of an idle plugin an hour", "", writes, told),
-        ("lists of an idle plugin an hour", "", lists, told),
+        ("CPU of an idle plugin", "% of a CPU", busy_part, f"{busy_s:.2f} s of {quiet_s:.0f} s"),
+        ("API writes of an idle plugin an hour", "", writes, requests),
+        ("lists of an idle plugin an hour", "", lists, requests),
     )
     return [
-        record.replaced(record.figure(name, unit, [value]), value, spread)
-        for name, unit, value, spread in named
+        *(
+            record.replaced(record.figure(name, unit, [value]), value, spread)
+            for name, unit, value, spread in named
+        ),
+        *figures,
     ]
 
 
 @contextlib.contextmanager
 def _asked(api: ground.Ground) -> Iterator[Callable[[], asking.Asked]]:
     """What the plugin asks of the API server meanwhile, to be had at the end."""
-    before = len(_lines(api.audit))
-    found: list[asking.Asked] = []
-    yield lambda: found[0]
-    found.append(asking.read(_lines(api.audit)[before:], ground.PLUGIN))
+    earlier = len(_lines(api.audit))
+    counted: list[asking.Asked] = []
+    yield lambda: counted[0]
+    counted.append(asking.read(_lines(api.audit)[earlier:], ground.PLUGIN))
 
 
 def _lines(audit: Path) -> list[str]:
@@ -103,8 +127,8 @@ class Claims:
         """Seconds until the last is answered, of a call each, as a kubelet's pods make them."""
         began = time.perf_counter()
         calls = [self.node.start_call(call, (ref,)) for ref in refs]
-        for ref, one in zip(refs, calls, strict=True):
-            _check(one.result(), ref)
+        for ref, pending in zip(refs, calls, strict=True):
+            _check(pending.result(), ref)
         return time.perf_counter() - began
 
     def alone(self, call: str, ref: ports.ClaimRef) -> float:
@@ -113,25 +137,40 @@ class Claims:
 
 
 def _live(claims: Claims) -> list[record.Figure]:
-    """One where no other is, then one where 255 are, on every GPU in turn."""
+    """A time-slice beside ever more others, on every GPU in turn."""
     refs = claims.of("live", mix.shares(claims.node.published()))
-    single, taken = [], []
-    for number in range(ALONE):
-        single.append(1000 * claims.alone("prepare", refs[number % GPUS]))
-        claims.alone("unprepare", refs[number % GPUS])
-    for ref in refs:
-        claims.alone("prepare", ref)
-    for number in range(ROUNDS):
-        claims.alone("unprepare", refs[number % GPUS])
-        taken.append(1000 * claims.alone("prepare", refs[number % GPUS]))
+    figures: list[record.Figure] = []
+    prepared = 0
+    for count in LIVE:
+        for ref in refs[prepared:count]:
+            claims.alone("prepare", ref)
+        prepared = count
+        figures += _beside(claims, refs, count)
     claims.at_once("unprepare", refs)
-    name = f"Prepare at {len(refs)} live claims on {GPUS} GPUs"
-    middle = record.figure(f"{name}, p50", "ms", taken)
-    slowest = record.figure(f"{name}, p99", "ms", taken)
+    return figures
+
+
+def _beside(claims: Claims, refs: Sequence[ports.ClaimRef], count: int) -> list[record.Figure]:
+    """Figures of a Prepare where `count` claims are live, the prepared one among them."""
+    pid = claims.node.processes[-1].pid
+    walls: list[list[float]] = []
+    busy: list[float] = []
+    for _ in range(ROUNDS):
+        walls.append([])
+        for number in range(BATCH):
+            ref = refs[number % GPUS]
+            if count:
+                claims.alone("unprepare", ref)
+            began_ms = process.cpu_ms(pid)
+            walls[-1].append(1000 * claims.alone("prepare", ref))
+            busy.append(process.cpu_ms(pid) - began_ms)
+            if not count:
+                claims.alone("unprepare", ref)
+    name = f"Prepare at {count} live claims on {GPUS} GPUs"
     return [
-        middle,
-        record.replaced(slowest, record.percentile(taken, 0.99)),
-        record.figure("Prepare of a time-slice where no other claim is, p50", "ms", single),
+        record.figure(f"{name}, p50", "ms", [*itertools.chain(*walls)]),
+        record.p99(f"{name}, p99", "ms", walls),
+        record.figure(f"CPU of a {name}", "ms", busy),
     ]
 
 
@@ -139,25 +178,19 @@ def _bursts(claims: Claims) -> list[record.Figure]:
     """The pods of a full node at once, over again: of MIG, MPS and time-slices, and of the last."""
     devices = claims.node.published()
     named = {"": mix.burst(devices), ", time-slices alone": mix.shares(devices)[: mix.BURST]}
-    found = []
-    for what, chosen in named.items():
-        refs = claims.of(f"burst{len(what)}", chosen)
+    figures = []
+    for suffix, chosen in named.items():
+        refs = claims.of(f"burst{len(suffix)}", chosen)
         taken = []
         for _ in range(BURSTS):
             taken.append(claims.at_once("prepare", refs))
             claims.at_once("unprepare", refs)
-        name = f"{len(refs)} pods of a node in one burst, all prepared{what}"
-        found.append(record.figure(name, "s", taken))
-    return found
+        name = f"{len(refs)} pods of a node in one burst, all prepared{suffix}"
+        figures.append(record.figure(name, "s", taken))
+    return figures
 
 
 def _check(answer: object, ref: ports.ClaimRef) -> None:
     entry = answer.claims[ref.uid]  # type: ignore[attr-defined]
     if entry.error:
         raise RuntimeError(f"{ref.name}: {entry.error}")
-
-
-def _cpu_s(pid: int) -> float:
-    """Processor time that a process has taken, its children's not."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS

@@ -24,6 +24,7 @@ def main() -> int:
     except errors.ClusterError as error:
         print(f"{error}\nbring it up first: make cluster-up")
         return 1
+    start = record.Start()
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-bench")
     try:
         playground.add_node(cluster, OURS, "controller")
@@ -39,7 +40,7 @@ def main() -> int:
         for name in (OURS, THEIRS):
             if name in cluster.nodes():
                 cluster.remove_node(name)
-    print(f"\nwritten to {record.write('node', figures).relative_to(ROOT)}")
+    print(f"\nwritten to {record.write('node', figures, start).relative_to(ROOT)}")
     return 0
 
 

@@ -7,7 +7,7 @@ from driver.kube import client
 from hack.cluster import api
 from tests.e2e import playground
 
-ROUNDS = 10
+ROUNDS = 6
 
 
 def measure(

@@ -1,5 +1,8 @@
 """NodePrepareResources over the plugin's real socket, as the kubelet calls it."""
 
+import functools
+import itertools
+import statistics
 import time
 import uuid
 from collections.abc import Callable
@@ -14,11 +17,13 @@ from driver.pb import dra_v1_pb2, dra_v1_pb2_grpc
 from hack.cluster import api
 from tests.e2e import playground
 
-ROUNDS = 100
+ROUNDS, CALLS = 5, 128
 BATCHES = 20
 DAEMONS = 10
 WARM_UP = 1_000
 CYCLES = 10_000
+LOOKS = 20
+"""How often in these cycles the memory is looked at."""
 GPUS = 8
 
 
@@ -47,13 +52,13 @@ def _devices(ground: playground.Playground, node: str) -> list[str]:
     """The node's whole GPUs."""
     chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
     slices = ground.kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items
-    found = [
+    whole = [
         device["name"]
-        for one in slices
-        for device in one["spec"].get("devices", ())
+        for published in slices
+        for device in published["spec"].get("devices", ())
         if device["attributes"]["type"]["string"] == "gpu"
     ]
-    return found[:GPUS]
+    return whole[:GPUS]
 
 
 def _claim(ground: playground.Playground, node: str, device: str) -> dra_v1_pb2.Claim:
@@ -75,19 +80,19 @@ def _claim(ground: playground.Playground, node: str, device: str) -> dra_v1_pb2.
         "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [here]}]},
     }
     body = {"status": {"allocation": allocation}}
-    made = ground.kube.patch(
+    created = ground.kube.patch(
         gvr.RESOURCE_CLAIMS, name, body, namespace=ground.namespace, subresource="status"
     )
-    uid = made["metadata"]["uid"]
+    uid = created["metadata"]["uid"]
     return dra_v1_pb2.Claim(namespace=ground.namespace, name=name, uid=uid)
 
 
 def _free(ground: playground.Playground) -> None:
     """Nobody uses these claims, so nobody else frees them."""
-    for one in ground.claims():
+    for claim in ground.claims():
         ground.kube.patch(
             gvr.RESOURCE_CLAIMS,
-            one["metadata"]["name"],
+            claim["metadata"]["name"],
             {"status": {"allocation": None}},
             namespace=ground.namespace,
             subresource="status",
@@ -97,30 +102,29 @@ def _free(ground: playground.Playground) -> None:
 def _figures(
     stub: dra_v1_pb2_grpc.DRAPluginStub, claims: list[dra_v1_pb2.Claim]
 ) -> list[record.Figure]:
-    prepares, unprepares = [], []
-    for number in range(ROUNDS):
-        claim = claims[number % len(claims)]
-        prepares.append(_timed(lambda one=claim: _prepare(stub, one)))  # type: ignore[misc]
-        unprepares.append(_timed(lambda one=claim: _unprepare(stub, one)))  # type: ignore[misc]
+    prepares: list[list[float]] = []
+    unprepares: list[list[float]] = []
+    for _ in range(ROUNDS):
+        prepares.append([])
+        unprepares.append([])
+        for number in range(CALLS):
+            claim = claims[number % len(claims)]
+            prepares[-1].append(_timed(functools.partial(_prepare, stub, claim)))
+            unprepares[-1].append(_timed(functools.partial(_unprepare, stub, claim)))
     walls = [_batch(stub, claims) for _ in range(BATCHES)]
     return [
-        record.figure("Prepare, one at a time, p50", "ms", prepares),
-        record.figure(
-            "Prepare, one at a time, p99",
-            "ms",
-            [record.percentile(prepares, 0.99)],
-        ),
-        record.figure("Unprepare, one at a time, p50", "ms", unprepares),
-        record.figure("Unprepare, one at a time, p99", "ms", [record.percentile(unprepares, 0.99)]),
+        record.figure("Prepare, one at a time, p50", "ms", [*itertools.chain(*prepares)]),
+        record.p99("Prepare, one at a time, p99", "ms", prepares),
+        record.figure("Unprepare, one at a time, p50", "ms", [*itertools.chain(*unprepares)]),
+        record.p99("Unprepare, one at a time, p99", "ms", unprepares),
         record.figure("8 Prepares at once, wall for all", "ms", walls),
-        record.figure("8 Prepares at once, p99 wall", "ms", [record.percentile(walls, 0.99)]),
     ]
 
 
 def _repeats(stub: dra_v1_pb2_grpc.DRAPluginStub, claim: dra_v1_pb2.Claim) -> record.Figure:
     """As after a restart of the kubelet: the claim is prepared already."""
     _prepare(stub, claim)
-    walls = [_timed(lambda: _prepare(stub, claim)) for _ in range(ROUNDS)]
+    walls = [_timed(lambda: _prepare(stub, claim)) for _ in range(CALLS)]
     _unprepare(stub, claim)
     return record.figure("Prepare again, p50", "ms", walls)
 
@@ -137,16 +141,19 @@ def _daemons(stub: dra_v1_pb2_grpc.DRAPluginStub, share: dra_v1_pb2.Claim) -> re
 def _growth(
     stub: dra_v1_pb2_grpc.DRAPluginStub, claims: list[dra_v1_pb2.Claim], pid: int | None
 ) -> record.Figure:
-    """Resident memory after many cycles, less that after a tenth of them."""
-    before = 0.0
-    for number in range(WARM_UP + CYCLES):
-        if number == WARM_UP:
-            before = process.rss(pid)
+    """Growth of the resident memory by the line through all looks, which no single page sways."""
+    cycles: list[float] = []
+    sizes: list[float] = []
+    for number in range(WARM_UP + CYCLES + 1):
+        if number >= WARM_UP and (number - WARM_UP) % (CYCLES // LOOKS) == 0:
+            cycles.append(number)
+            sizes.append(process.rss(pid))
         claim = claims[number % len(claims)]
         _prepare(stub, claim)
         _unprepare(stub, claim)
-    grown = process.rss(pid) - before
-    return record.figure(f"RSS growth over {CYCLES} cycles", "MiB", [grown])
+    slope = statistics.linear_regression(cycles, sizes).slope
+    grown = record.figure(f"RSS growth over {CYCLES} cycles", "MiB", [slope * CYCLES])
+    return record.replaced(grown, slope * CYCLES, f"{sizes[0]:.1f} to {sizes[-1]:.1f} MiB")
 
 
 def _batch(stub: dra_v1_pb2_grpc.DRAPluginStub, claims: list[dra_v1_pb2.Claim]) -> float:

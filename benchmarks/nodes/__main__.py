@@ -35,48 +35,51 @@ def main() -> int:
     """Measure, print; store where all was measured."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one day of each; nothing is stored")
-    given = parser.parse_args()
+    options = parser.parse_args()
+    start = record.Start()
     gc_tuning.set_thresholds()  # as the controller
-    at = days.folder()
-    if at is None:
+    folder = days.folder()
+    if folder is None:
         print("the traces are not here: name their folder in $RATION_TRACES")
         return 1
-    some = slice(2, 3) if given.quick else slice(None)
+    some = slice(2, 3) if options.quick else slice(None)
     figures = [
-        *_figures("openb", _play([days.of_openb(at, one) for one in OPENB[some]])),
-        *_figures("Gavel", _play([days.of_gavel(at, one) for one in GAVEL[some]])),
+        *_figures("openb", _play([days.of_openb(folder, day) for day in OPENB[some]])),
+        *_figures("Gavel", _play([days.of_gavel(folder, day) for day in GAVEL[some]])),
     ]
-    if given.quick:
-        print(*(record.line(one) for one in figures), sep="\n")
+    if options.quick:
+        print(*(record.line(figure) for figure in figures), sep="\n")
     else:
-        record.write("nodes", figures)
+        record.write("nodes", figures, start)
     return 0
 
 
-def _play(found: Sequence[days.Day]) -> Outcomes:
+def _play(days_played: Sequence[days.Day]) -> Outcomes:
     outcomes: Outcomes = {name: [] for name in asking.POLICIES}
-    for day in found:
+    for day in days_played:
         for name, play in asking.POLICIES.items():
             outcome = play(day.jobs)
             outcomes[name].append(outcome)
-            told = f"{len(outcome.lives):4} nodes, {outcome.cost:7.1f} GPU-h"
-            print(f"{day.name:10} {name:20} {told}, wait {outcome.mean_wait:.2f} min", flush=True)
+            summary = f"{len(outcome.lives):4} nodes, {outcome.cost:7.1f} GPU-h"
+            print(
+                f"{day.name:10} {name:20} {summary}, wait {outcome.mean_wait:.2f} min", flush=True
+            )
     return outcomes
 
 
-def _figures(trace: str, found: Outcomes) -> list[record.Figure]:
-    ours = found[asking.OURS]
+def _figures(trace: str, outcomes: Outcomes) -> list[record.Figure]:
+    ours = outcomes[asking.OURS]
     return [
         record.figure(
-            f"{trace}, {what} beside {other}",
+            f"{trace}, {quantity} beside {other}",
             unit,
-            [value(one) for one in ours],
-            [value(one) for one in theirs],
+            [value(outcome) for outcome in ours],
+            [value(outcome) for outcome in theirs],
             seed=days.SEED if trace == "Gavel" else 0,
         )
-        for other, theirs in found.items()
+        for other, theirs in outcomes.items()
         if other != asking.OURS
-        for what, unit, value in _FIGURES
+        for quantity, unit, value in _FIGURES
     ]
 
 

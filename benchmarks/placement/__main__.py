@@ -32,23 +32,24 @@ def main() -> int:
     parser.add_argument("--seeds", default="42", help="one or several, or `all` (42 to 51)")
     parser.add_argument("--traces", default=",".join(openb.TRACES), help="some of the traces")
     parser.add_argument("--arrivals", type=int, default=_ARRIVALS, help="instances in a stream")
-    given = parser.parse_args()
+    options = parser.parse_args()
+    start = record.Start()
     gc_tuning.set_thresholds()  # as the controller
     folder = openb.folder()
-    suites = given.suites or _SUITES
+    suites = options.suites or _SUITES
     if "openb" in suites and folder is None:
         print("the traces are not here: name their folder in $RATION_TRACES")
         return 1
-    seeds = [*openb.SEEDS] if given.seeds == "all" else [*map(int, given.seeds.split(","))]
+    seeds = [*openb.SEEDS] if options.seeds == "all" else [*map(int, options.seeds.split(","))]
     figures: list[record.Figure] = []
     if "mig" in suites:
-        figures += _of_streams(seeds[:_STREAMS], given.arrivals)
+        figures += _of_streams(seeds[:_STREAMS], options.arrivals)
     if "openb" in suites and folder is not None:
-        for name in given.traces.split(","):
+        for name in options.traces.split(","):
             figures += _of_trace(name, openb.load(folder, name), seeds)
-    asked = given.traces, given.arrivals, given.suites
-    if asked == (parser.get_default("traces"), _ARRIVALS, []):
-        record.write("placement", figures)
+    chosen = options.traces, options.arrivals, options.suites
+    if chosen == (parser.get_default("traces"), _ARRIVALS, []):
+        record.write("placement", figures, start)
     else:
         print(*map(record.line, figures), sep="\n")
     return 0
@@ -56,7 +57,7 @@ def main() -> int:
 
 def _of_trace(name: str, trace: openb.Trace, seeds: Sequence[int]) -> list[record.Figure]:
     full: dict[str, list[float]] = {}
-    asked: dict[str, list[float]] = {}
+    at_capacity: dict[str, list[float]] = {}
     rates: list[float] = []
     for seed in seeds:
         arriving = openb.arrivals(trace, seed)
@@ -67,30 +68,30 @@ def _of_trace(name: str, trace: openb.Trace, seeds: Sequence[int]) -> list[recor
         course = beside.Course(trace, arriving, used)
         for policy in used:
             full.setdefault(policy, []).append(course.full(policy))
-            asked.setdefault(policy, []).append(course.asked(policy))
+            at_capacity.setdefault(policy, []).append(course.asked(policy))
             print(
                 f"{name} {seed} {policy}: {full[policy][-1]:.2f} %, "
-                f"{asked[policy][-1]:.2f} % when 100 % is asked",
+                f"{at_capacity[policy][-1]:.2f} % when 100 % is asked",
                 flush=True,
             )
     return [
         *(
-            record.figure(f"{name}: GPUs in use beside {one}", "%", full["ours"], full[one])
-            for one in _WITH
+            record.figure(f"{name}: GPUs in use beside {policy}", "%", full["ours"], full[policy])
+            for policy in _WITH
         ),
-        record.figure(f"{name}: when 100 % is asked", "%", asked["ours"], asked["FGD"]),
+        record.figure(f"{name}: when 100 % is asked", "%", at_capacity["ours"], at_capacity["FGD"]),
         record.figure(f"{name}: decisions on 1,213 nodes", "/s", rates),
     ]
 
 
 def _progress(what: str) -> Callable[[int, int], None]:
     """Says now and then how much is done."""
-    told = time.monotonic()
+    printed = time.monotonic()
 
     def tell(done: int, of: int) -> None:
-        nonlocal told
-        if time.monotonic() - told > _OFTEN:
-            told = time.monotonic()
+        nonlocal printed
+        if time.monotonic() - printed > _OFTEN:
+            printed = time.monotonic()
             print(f"{what}: {done} of {of}", flush=True)
 
     return tell
@@ -101,17 +102,17 @@ def _of_streams(seeds: Sequence[int], arrivals: int) -> list[record.Figure]:
     figures: list[record.Figure] = []
     rates: list[float] = []
     for mix, load in itertools.product(streams.MIXES, streams.LOADS):
-        found: dict[str, list[float]] = {}
+        accepted_by: dict[str, list[float]] = {}
         for seed in seeds:
             accepted, rate = _of_stream(streams.draw(mix, load, _GPUS, arrivals, seed))
             rates.append(rate)
             print(f"MIG {mix} {load} {seed}:", {k: round(v, 2) for k, v in accepted.items()})
             for name, value in accepted.items():
-                found.setdefault(name, []).append(value)
-        mine = found.pop("ours")
-        best = max(found, key=lambda name: statistics.fmean(found[name]))
-        found["the best of them"] = found[best]
-        for name, others in found.items():
+                accepted_by.setdefault(name, []).append(value)
+        mine = accepted_by.pop("ours")
+        best = max(accepted_by, key=lambda name: statistics.fmean(accepted_by[name]))
+        accepted_by["the best of them"] = accepted_by[best]
+        for name, others in accepted_by.items():
             title = f"MIG {mix}, load {load}: instances with room beside {name}"
             figures.append(record.figure(title, "%", mine, others))
     return [*figures, record.figure(f"MIG: decisions on {_GPUS} GPUs", "/s", rates)]

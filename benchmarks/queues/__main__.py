@@ -20,17 +20,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("modules", nargs="*", choices=(*MODULES, []), help="all, if none is named")
     parser.add_argument("--quick", action="store_true", help="less of it; nothing is stored")
-    given = parser.parse_args()
+    options = parser.parse_args()
+    start = record.Start()
     gc_tuning.set_thresholds()  # as the controller
     figures: list[record.Figure] = []
-    for name in given.modules or MODULES:
+    for name in options.modules or MODULES:
         path = f"{__package__}.{name}"
         if importlib.util.find_spec(path) is not None:
-            figures += importlib.import_module(path).run(quick=given.quick)
-    if given.quick or given.modules:
+            figures += importlib.import_module(path).run(quick=options.quick)
+    if options.quick or options.modules:
         print(*map(record.line, figures), sep="\n")
     else:
-        record.write("queues", figures)
+        record.write("queues", figures, start)
     return 0
 
 

@@ -18,7 +18,7 @@ from driver.scheduling.preemption import planner as planning
 from driver.scheduling.preemption import policy as preemption_policy
 from driver.scheduling.preemption import types as preemption_types
 
-_NODES, _ROUNDS = 500, 15
+_NODES, _ROUNDS = 500, 45
 _CHANGES = 8
 _Asks = Callable[[int], Sequence[allocator_types.Workload]]
 

@@ -7,7 +7,7 @@ from benchmarks import gate, machine, record
 HERE = machine.Machine(2, "a processor", 24, 1.0)
 
 
-def run(figure: record.Figure, suite: str = "allocator", **calibrators: float) -> record.Run:
+def run(figure: record.Figure, suite: str = "herd", **calibrators: float) -> record.Run:
     return record.Run(suite, "2026-11-22", HERE, calibrators, (figure,))
 
 
@@ -51,14 +51,27 @@ def test_the_nodes_figures_hang_on_the_disk_and_on_calls_too() -> None:
     slow = {"python": 10.0, "fsync": 8.0, "grpc": 1.0}
     previous = run(wall(10), "node", python=10, fsync=1, grpc=1)
     assert fallen(previous, run(wall(19), "node", **slow)) == []
-    assert gate.slowdown(previous, run(wall(19), "node", **slow)) == pytest.approx(2.0)
+    assert gate.slowdown(previous, run(wall(19), "node", **slow), tuple(slow)) == pytest.approx(2.0)
 
 
 def test_figures_in_processor_time_are_compared_in_it() -> None:
     busy = {"python": 60.0, "cpu": 12.0}
     previous, now = run(wall(10), "page", **busy), run(wall(11), "page", python=12, cpu=12)
     assert fallen(previous, now) == []
-    assert gate.slowdown(previous, now) == 1.0
+
+
+def test_the_allocators_figures_are_processor_time_but_those_from_end_to_end() -> None:
+    end = record.figure("end to end, p99", "ms", [19.0])
+    calm, busy = {"python": 10, "cpu": 10}, {"python": 20, "cpu": 10}
+    assert fallen(run(wall(10), "allocator", **calm), run(wall(19), "allocator", **busy)) == [1.9]
+    previous = record.figure("end to end, p99", "ms", [10.0])
+    assert fallen(run(previous, "allocator", **calm), run(end, "allocator", **busy)) == []
+
+
+def test_a_figure_named_processor_time_is_compared_in_it_in_any_suite() -> None:
+    busy, calm = (record.figure("CPU of a Prepare", "ms", [ours]) for ours in (10.0, 11.0))
+    previous, now = run(busy, "hold", python=60, cpu=12), run(calm, "hold", python=12, cpu=12)
+    assert fallen(previous, now) == []
 
 
 @pytest.mark.parametrize("unit", ["MiB", "%", "h"])
@@ -91,4 +104,16 @@ def test_a_figure_or_a_suite_that_is_new_has_nothing_to_fall_from() -> None:
 
 def test_a_fall_is_told_with_both_values() -> None:
     (fallen_value,) = gate.falls([run(rate(100, 10))], [run(rate(50, 10))], {})
-    assert fallen_value.text == "allocator/1-gpu: 5, was 10: 2.00 x worse"
+    assert fallen_value.text == "herd/1-gpu: 5, was 10: 2.00 x worse"
+
+
+def test_two_runs_differ_whichever_of_them_is_worse() -> None:
+    first, second = [run(rate(100, 10))], [run(rate(100, 16))]
+    for runs in ((first, second), (second, first)):
+        assert [round(fall.times, 2) for fall in gate.differences(*runs, {})] == [1.6]
+
+
+def test_a_smaller_difference_is_told_where_it_is_asked_for() -> None:
+    first, second = [run(wall(10))], [run(wall(14))]
+    assert gate.differences(first, second, {}) == []
+    assert [round(fall.times, 2) for fall in gate.differences(first, second, {}, 1.3)] == [1.4]

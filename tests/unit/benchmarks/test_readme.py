@@ -8,7 +8,7 @@ from benchmarks import bars, goals, machine, readme, record
 HERE = machine.Machine(2, "a processor", 24, 1.0)
 PREPARE = record.Figure("Prepare, p50", "ms", 4.5, 3.0, 1.5, "4-5, n=9", commit="abc1234")
 START = record.Figure("start", "s", 0.9)
-RUN = record.Run("node", "2026-11-22", HERE, {"python": 12.0}, (PREPARE, START))
+RUN = record.Run("node", "2026-11-22", HERE, {"python": 12.0}, (PREPARE, START), 300.4)
 GONE = bars.Goal("node/gone", "<= 1", name="what is gone", absent="nobody measured it")
 
 
@@ -46,7 +46,7 @@ def test_the_page_counts_what_is_met_and_missed() -> None:
 
 
 def test_the_machine_stands_by_its_suite() -> None:
-    row = "| `node` | 2026-11-22 | 2 x a processor, 24 GiB, load 1.0 | python 12 |"
+    row = "| `node` | 2026-11-22 | 2 x a processor, 24 GiB, load 1.0 | python 12 | 300 s |"
     assert row in page()
 
 

@@ -1,5 +1,8 @@
 """Tests of what a suite stores of two samples."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from benchmarks import machine, record
@@ -37,3 +40,21 @@ def test_a_run_knows_its_figures_by_suite_and_key() -> None:
 def test_stored_figures_have_unique_ids() -> None:
     for run in record.load():
         assert len(run.by_id()) == len(run.figures), run.suite
+
+
+def test_a_p99_is_the_median_of_the_rounds() -> None:
+    calm, disturbed = [1.0] * 99, [1.0] * 98 + [50.0]
+    figure = record.p99("Prepare, p99", "ms", [calm, disturbed, calm], [calm])
+    assert (figure.ours, figure.reference, figure.ratio) == (1.0, 1.0, 1.0)
+    assert figure.spread == "1-50, n=3; reference 1-1, n=1"
+
+
+def test_runs_are_read_from_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "page.json").write_text((record.RESULTS / "page.json").read_text())
+    assert [run.suite for run in record.runs(str(tmp_path))] == ["page"]
+
+
+def test_a_run_of_old_has_no_duration() -> None:
+    raw = json.loads((record.RESULTS / "soak.json").read_text())
+    assert raw.get("took_s") is None
+    assert next(run for run in record.load() if run.suite == "soak").took_s is None
