@@ -281,6 +281,21 @@ class AllocationWriter:
         body = {"metadata": {"uid": pod.uid, "annotations": {names.PREPARE_AGAIN: stamp}}}
         self._writer.patch(gvr.PODS, pod.name, body, namespace=pod.namespace)
 
+    def nominate(self, pod: pods.Pod, node: ids.NodeName) -> None:
+        """Set the node that kube-scheduler tries first, and writes itself before a binding.
+
+        For pods behind our scheduling gate alone: after a refusal a nomination means preemption.
+        """
+        body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
+        self._writer.patch(
+            gvr.PODS,
+            pod.name,
+            body,
+            namespace=pod.namespace,
+            subresource="status",
+            kind=client.PatchType.STRATEGIC,
+        )
+
     def ungate(self, pod: pods.Pod) -> None:
         """Remove our scheduling gate and no other; one that is gone already is no error."""
         ours = {"$patch": "delete", "name": names.ALLOCATION_GATE}

@@ -53,6 +53,23 @@ def test_another_leader_may_have_released_what_is_met_with_the_finalizer() -> No
     )
 
 
+def test_a_claim_made_after_the_first_listing_does_not_wait() -> None:
+    memory = released_claims.ReleasedClaims()
+    memory.end_listing()
+    memory.set_claim(KEY, open_claim(finalizers=[names.CLAIM_FINALIZER]), 20.0)
+    assert memory.allocate_delay_s([open_claim()], created=0.0, now=20.0) <= 0.0
+
+
+def test_a_claim_released_after_the_first_listing_waits() -> None:
+    memory = released_claims.ReleasedClaims()
+    memory.end_listing()
+    memory.set_claim(KEY, ALLOCATED, 10.0)
+    memory.set_claim(KEY, open_claim(finalizers=[names.CLAIM_FINALIZER]), 20.0)
+    assert (
+        memory.allocate_delay_s([open_claim()], created=0.0, now=20.0) == released_claims.SETTLE_S
+    )
+
+
 def test_a_claim_that_is_gone_or_allocated_again_is_forgotten() -> None:
     memory = released_claims.ReleasedClaims()
     memory.set_claim(KEY, ALLOCATED, 10.0)
