@@ -38,8 +38,7 @@ class PodScheduler:
 
     def prepare(self) -> None:
         """Compute what every decision needs of the nodes, once the caches are filled."""
-        self._context.end_listing()
-        self._allocator.prepare(self._context.view)
+        self._allocator.prepare(self._context.refresh_view())
 
     def reconcile(
         self, item: write_pool.WorkItem, pod: pods.Pod, pod_claims: tuple[claims.Claim, ...]

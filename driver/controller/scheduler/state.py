@@ -144,23 +144,12 @@ class SchedulerContext:
         """Return whether nothing may be placed now."""
         return self.settings.is_stale()
 
-    def end_listing(self) -> None:
-        """Apply the first listing: claims that come later were made while this process leads."""
-        self.refresh_view()
-        self.memory.released.end_listing()
-
     def record_release(self, key: ids.Key, claim: claims.Claim | None) -> None:
         """Record when a claim loses its allocation."""
         self.memory.released.set_claim(key, claim, self.clock.now().timestamp())
 
     def settle_delay_s(self, pod: pods.Pod, open_claims: Iterable[claims.Claim]) -> float:
-        """Return the seconds until a pod's claims may be allocated again; <= 0: now.
-
-        kube-scheduler never tried a pod that has a scheduling gate, and a gate is never put on
-        later: no attempt of such a pod can be under way.
-        """
-        if pod.gates:
-            return 0.0
+        """Return the seconds until a pod's claims may be allocated again; <= 0: now."""
         created = pending.parse_time(pod.created)
         return self.memory.released.allocate_delay_s(
             open_claims, created, self.clock.now().timestamp()

@@ -7,7 +7,7 @@ dynamicresources.go). So an allocation elsewhere is written only when such an at
 
 from collections.abc import Iterable
 
-from driver import ids, names
+from driver import ids
 from driver.resources.dra import claims
 from driver.scheduling.snapshot import allocation_hold
 
@@ -26,21 +26,12 @@ class ReleasedClaims:
         self._released: dict[ids.Key, float] = {}
         self._reserved: set[ids.Key] = set()
         self._unreserved: dict[ids.Key, float] = {}
-        self._listed = False
-
-    def end_listing(self) -> None:
-        """Record that every claim was set: what comes from now on was made since.
-
-        Nobody else allocates while this process leads, so a new claim was never allocated, although
-        admission gives it the finalizer.
-        """
-        self._listed = True
 
     def set_claim(self, key: ids.Key, claim: claims.Claim | None, now: float) -> None:
         """Set or delete a claim.
 
-        A claim of the first listing without an allocation, but with the finalizer that precedes
-        every allocation, may have been released a moment ago, by another leader.
+        A claim first seen without an allocation, but with the mark that precedes every release, may
+        have been released a moment ago, by another leader.
         """
         if claim is None:
             self._held.pop(key, None)
@@ -50,8 +41,7 @@ class ReleasedClaims:
             return
         self._record_reserved(key, claim, now)
         held = claim.allocation is not None
-        maybe_held = not self._listed and names.CLAIM_FINALIZER in claim.finalizers
-        held_before = self._held.get(key, maybe_held)
+        held_before = self._held.get(key, claim.released)
         self._held[key] = held
         if held:
             self._released.pop(key, None)

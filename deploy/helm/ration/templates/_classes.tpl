@@ -48,7 +48,7 @@ spec:
 {{- $names = append $names (include "ration.className" (dict "root" $ "stem" $stem "values" $values)) }}
 {{- range $values.profiles }}
 {{- $stem := printf "gpu-mig-%s" (include "ration.profileName" .profile) }}
-{{- $names = append $names (include "ration.className" (dict "root" $ "stem" $stem "values" $values)) }}
+{{- $names = append $names (include "ration.className" (dict "root" $ "stem" $stem "values" .)) }}
 {{- end }}
 {{- end }}
 {{- end }}

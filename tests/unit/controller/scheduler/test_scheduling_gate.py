@@ -53,15 +53,6 @@ def test_the_gate_goes_with_the_last_claims_write_and_not_a_turn_later() -> None
     assert world.server.ungated == ["pod"]
 
 
-def test_a_gated_pod_waits_for_no_attempt_of_kube_scheduler() -> None:
-    world = World()
-    claim = objects.a_claim()
-    claim["metadata"]["finalizers"] = [names.CLAIM_FINALIZER]
-    world.add(claim, a_gated_pod())
-    world.turn()
-    assert world.server.ungated == ["pod"]
-
-
 def test_kube_scheduler_tries_the_node_of_a_gated_pods_devices_first() -> None:
     world = World()
     world.add(objects.a_claim(), a_gated_pod())
