@@ -1,4 +1,4 @@
-"""Which work items a change of a claim enqueues."""
+"""Work items that a change of a claim enqueues."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ MARKED = replace(HELD, version="9", released=True)
 
 
 def enqueued(old: claims.Claim, new: claims.Claim) -> set[str]:
-    """The kinds of items that a claim's change enqueues at once."""
+    """Return the kinds of the items that a claim's change enqueues at once."""
     items = workqueue.WorkQueue[write_pool.WorkItem](fake_clock.FakeClock(), lambda: 0.0)
     caches = stores.empty()
     caches.pods.set_parser(pods.parse, lambda _key, _error: None)
