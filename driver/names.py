@@ -163,6 +163,8 @@ POD_CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
 """On claims created from a template: their name in the pod (k8s.io/api/resource/v1)."""
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
 """kube-controller-manager deallocates a claim that has it when its last pod goes (D3)."""
+RELEASED = "ration.dev/released"
+"""Annotation, `true` on claims from which the controller took an unbound allocation back."""
 HOLD_RESOURCE = "holds"
 """`resource` of the reservedFor entry, in GROUP, that keeps an allocation in place (D5)."""
 

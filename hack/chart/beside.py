@@ -33,6 +33,12 @@ class Policies(parts.Part):
         description="Install the MutatingAdmissionPolicy that gates pods with claims in namespaces "
         "labelled ration.dev/gate=true (Kubernetes 1.36 or newer).",
     )
+    finalizers: bool = pydantic.Field(
+        default=True,
+        description="Install the MutatingAdmissionPolicy that gives new claims of the chart's "
+        "classes the finalizer of an allocation, which saves a write for each (Kubernetes 1.36 or "
+        "newer).",
+    )
 
 
 class NetworkPolicy(parts.Part):

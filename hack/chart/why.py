@@ -91,7 +91,8 @@ WHY: dict[Rule, Why] = {
         "allocated; restricted by the policy `pods`."
     ),
     Rule("controller", _CORE, "pods/status", "patch"): Why(
-        "The condition `ration.dev/Allocated`: why a pod is pending; restricted by a policy."
+        "The condition `ration.dev/Allocated`: why a pod is pending; the nominated node of a pod "
+        "that waits behind the scheduling gate; restricted by a policy."
     ),
     Rule("controller", _CORE, "pods/eviction", "create"): Why(
         "Evicts pods that can never be prepared, or use more than their share; fenced."

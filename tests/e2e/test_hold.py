@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from driver import errors
-from driver.kube import gvr
+from driver.kube import client, gvr
+from driver.names import GATE_LABEL
 from driver.resources.dra import claims
+from hack.cluster import api
 from tests.e2e import playground
 
 A, B = "e2e-a", "e2e-b"
@@ -21,6 +23,22 @@ HOG_CPU = "1700m"
 POD_CPU = "500m"
 SOONER_S = 25
 """Less than a refusal is left alone that may pass, or that leaves open which node is meant."""
+
+
+@pytest.fixture(params=["false", "true"], ids=["ungated", "gated"])
+def field(
+    request: pytest.FixtureRequest,
+    cluster: api.Cluster,
+    nodes: tuple[str, ...],
+    kube: client.KubeClient,
+) -> Iterator[playground.Playground]:
+    """A namespace of the test's own: behind the gate pods come with a nominated node."""
+    assert nodes
+    ground = playground.Playground.open(cluster, kube, **{GATE_LABEL: request.param})
+    try:
+        yield ground
+    finally:
+        ground.close()
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +81,7 @@ def place(field: playground.Playground, count: int = 1, **spec: Any) -> tuple[st
     field.create(playground.a_pod("pod", claims=names, **spec))
     allocated(field, *names)
     assert {field.device_of(name)[0] for name in names if field.device_of(name)} == {A}  # type: ignore[index]
+    playground.until(lambda: not field.pod("pod")["spec"].get("schedulingGates"), 20, "no gate")
     return names
 
 

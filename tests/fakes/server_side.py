@@ -216,6 +216,8 @@ class Server:
     ) -> dict[str, Any]:
         if subresource:
             assert (subresource, kind) == ("status", client.PatchType.STRATEGIC)
+            if "nominatedNodeName" in body["status"] and f"nominate {name}" in self.refuse:
+                raise self.refuse.pop(f"nominate {name}")
             self.said_of_pods(name, dict(body))
         elif "spec" in body:
             return self._ungate(name, body, kind)

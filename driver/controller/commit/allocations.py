@@ -5,6 +5,7 @@ objects; every status patch is fenced by the writer (D22).
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import structlog
 
@@ -181,14 +182,34 @@ class AllocationWriter:
         """
         if allocation_hold.is_reserved(claim):
             raise errors.Conflict(409, "Conflict", f"claim {claim.key} is reserved for a pod")
-        self._patch_status(claim, render_clear(claim), client.PatchType.MERGE)
+        self._release(claim)
 
     def clear_bound(self, claim: claims.Claim) -> None:
         """Take back the allocation of a pod that is bound to another node than the devices'.
 
         The caller has seen that nobody else uses it. Raises Conflict where the claim changed.
         """
-        self._patch_status(claim, render_clear(claim), client.PatchType.MERGE)
+        self._release(claim)
+
+    def _release(self, claim: claims.Claim) -> None:
+        """Mark the claim, so that a new leader knows of the release, and clear it."""
+        version = claim.version if claim.released else self._mark_released(claim)
+        body = render_clear(replace(claim, version=version))
+        self._patch_status(claim, body, client.PatchType.MERGE)
+
+    def _mark_released(self, claim: claims.Claim) -> str:
+        """Return the version with the mark."""
+        meta = {"uid": claim.uid, "resourceVersion": claim.version}
+        body = {"metadata": {**meta, "annotations": {names.RELEASED: "true"}}}
+        try:
+            answer = self._writer.patch(
+                gvr.RESOURCE_CLAIMS, claim.name, body, namespace=claim.namespace
+            )
+        except errors.Invalid:
+            # No patch can be made of it (ADR 14): a new leader may allocate it too early.
+            return claim.version
+        self._observe(answer)
+        return str(gvr.object_version(answer))
 
     def clear_unbound(self, claim: claims.Claim, pod: pods.Pod) -> None:
         """Take the allocation of a waiting pod back. Raises Conflict where it is bound by now."""
@@ -280,6 +301,21 @@ class AllocationWriter:
         """Change the annotation that makes the kubelet sync the pod again."""
         body = {"metadata": {"uid": pod.uid, "annotations": {names.PREPARE_AGAIN: stamp}}}
         self._writer.patch(gvr.PODS, pod.name, body, namespace=pod.namespace)
+
+    def nominate(self, pod: pods.Pod, node: ids.NodeName) -> None:
+        """Set the node that kube-scheduler tries first, and writes itself before a binding.
+
+        For pods behind our scheduling gate alone: after a refusal a nomination means preemption.
+        """
+        body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
+        self._writer.patch(
+            gvr.PODS,
+            pod.name,
+            body,
+            namespace=pod.namespace,
+            subresource="status",
+            kind=client.PatchType.STRATEGIC,
+        )
 
     def ungate(self, pod: pods.Pod) -> None:
         """Remove our scheduling gate and no other; one that is gone already is no error."""

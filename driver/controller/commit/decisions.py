@@ -107,7 +107,7 @@ class DecisionWriter:
         pod, open_claims = decision.pod, decision.workload.open_claims
         self._claims.allocate(pod, open_claims, decision.allocations)
         if decision.opens_gate:
-            self._open_gate(pod)
+            self._open_gate(decision)
         self._metrics.count_decision("allocated")
         message = allocator_messages.placement(decision.placement)
         self._reporter.allocated(pod, open_claims, message)
@@ -115,8 +115,18 @@ class DecisionWriter:
         if decision.workload.is_bound:
             self._wake_kubelet(decision)
 
-    def _open_gate(self, pod: pods.Pod) -> None:
-        """Remove our scheduling gate at once; the pod's next turn does if this fails."""
+    def _open_gate(self, decision: Decision) -> None:
+        """Nominate the node and remove our scheduling gate; the pod's next turn does if this fails.
+
+        One after the other: between the claim's write and the pod's release kube-scheduler learns
+        of the allocation, so that it does not try the pod in vain.
+        """
+        pod = decision.pod
+        try:
+            if pods.takes_nominations(pod):
+                self._claims.nominate(pod, decision.node)
+        except errors.ApiError as error:
+            _log.info("node not nominated", pod=pod.key, error=str(error))
         try:
             self._claims.ungate(pod)
         except errors.ApiError as error:

@@ -1,5 +1,7 @@
 """Event handlers: enqueue the keys that a change concerns. Handlers never act on an event."""
 
+from dataclasses import replace
+
 from driver import ids, names
 from driver.controller.commit import write_pool
 from driver.controller.informers import stores
@@ -60,7 +62,12 @@ class EventHandlers:
             self._wake()
 
     def on_claim(self, key: ids.Key, old: claims.Claim | None, new: claims.Claim | None) -> None:
-        """Enqueue the claim and the pods that name it; freed devices wake all pending pods."""
+        """Enqueue the claim and the pods that name it; freed devices wake all pending pods.
+
+        The mark of a release enqueues nobody: the release itself follows.
+        """
+        if _is_marked(old, new):
+            return
         self._items.add(write_pool.WorkItem("claim", key))
         for pod in self._by_claim.pods(key):
             self._items.add(write_pool.WorkItem("pod", pod))
@@ -125,3 +132,10 @@ def _is_placeholder(pod: pods.Pod | None) -> bool:
 def _occupied_node(pod: pods.Pod | None) -> ids.NodeName | None:
     """The node on which a pod takes room; None when it takes none."""
     return None if pod is None or pod.finished else pod.node
+
+
+def _is_marked(old: claims.Claim | None, new: claims.Claim | None) -> bool:
+    """Return whether the mark of a release is all that changed."""
+    if old is None or new is None or old.released == new.released:
+        return False
+    return replace(old, version=new.version, released=new.released) == new

@@ -25,6 +25,7 @@ _ASKS = (
 _NO_ANNOTATIONS: Mapping[str, str] = {}
 LONGEST_WAIT = 1024
 """Characters of the message of `Waits`, as of an event's."""
+DEFAULT_SCHEDULER = "default-scheduler"
 _TERMINAL = frozenset({"Succeeded", "Failed"})
 _SCHEDULED_FIELD = 'k:{"type":"PodScheduled"}'
 """The condition in managedFields."""
@@ -126,10 +127,11 @@ class Pod:
 
     `asked_again` is what the annotation `names.PREPARE_AGAIN` says, "" without one; `movable` says
     whether `names.DEFRAG` is true, `preemptible` whether `names.PREEMPTIBLE` is. `preempts`: not by
-    its preemptionPolicy Never. `gang` is the name of its gang or PodGroup, `gang_size` how large it
-    says that is, unread, as are `scheduling_annotations`. `pod_group` is the name of the PodGroup
-    of Kubernetes' own that it belongs to (`spec.schedulingGroup`). `max_runtime_s` is how long it
-    says it runs at most, `started` when it did.
+    its preemptionPolicy Never. `scheduler` is its schedulerName. `gang` is the name of its gang or
+    PodGroup, `gang_size` how large it says that is, unread, as are `scheduling_annotations`.
+    `pod_group` is the name of the PodGroup of Kubernetes' own that it belongs to
+    (`spec.schedulingGroup`). `max_runtime_s` is how long it says it runs at most, `started` when it
+    did.
     """
 
     namespace: str
@@ -162,6 +164,7 @@ class Pod:
     movable: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     preempts: bool = True
+    scheduler: str = DEFAULT_SCHEDULER
     preemptible: bool = False
     gang: str = ""
     gang_size: str = ""
@@ -237,6 +240,7 @@ def parse(obj: fields.Raw) -> Pod:
         movable=annotations.get(names.DEFRAG) == "true",
         labels=labels,
         preempts=spec.get("preemptionPolicy") != "Never",
+        scheduler=fields.common_text(spec, "schedulerName", "spec", DEFAULT_SCHEDULER),
         preemptible=annotations.get(names.PREEMPTIBLE) == "true",
         gang=_gang(spec, labels),
         pod_group=_pod_group(spec),
@@ -253,6 +257,15 @@ def _scheduling_annotations(annotations: fields.Raw) -> Mapping[str, str]:
     if annotations.keys().isdisjoint(_ASKS):
         return _NO_ANNOTATIONS
     return {key: str(annotations[key]) for key in _ASKS if key in annotations}
+
+
+def takes_nominations(pod: Pod) -> bool:
+    """Return whether its scheduler is sure to withdraw a nomination of a node that it refuses.
+
+    kube-scheduler does, unless the pod may not preempt or is scheduled with its PodGroup; of
+    another scheduler nothing is known.
+    """
+    return pod.preempts and not pod.pod_group and pod.scheduler == DEFAULT_SCHEDULER
 
 
 def build_pending(reason: str, message: str, since: str) -> PendingCondition:

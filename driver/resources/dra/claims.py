@@ -119,6 +119,7 @@ class Claim:
     pod_claim: str = ""
     device_statuses: tuple[device_status.DeviceStatus, ...] = ()
     for_extended_resources: bool = False
+    released: bool = False
 
     @property
     def key(self) -> ids.Key:
@@ -152,6 +153,7 @@ def parse(obj: fields.Raw) -> Claim:
         ),
         device_statuses=device_status.parse(status),
         for_extended_resources=annotations.get(names.EXTENDED_RESOURCE_CLAIM) == "true",
+        released=annotations.get(names.RELEASED) == "true",
     )
 
 

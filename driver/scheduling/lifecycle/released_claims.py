@@ -7,7 +7,7 @@ dynamicresources.go). So an allocation elsewhere is written only when such an at
 
 from collections.abc import Iterable
 
-from driver import ids, names
+from driver import ids
 from driver.resources.dra import claims
 from driver.scheduling.snapshot import allocation_hold
 
@@ -30,8 +30,8 @@ class ReleasedClaims:
     def set_claim(self, key: ids.Key, claim: claims.Claim | None, now: float) -> None:
         """Set or delete a claim.
 
-        A claim first seen without an allocation, but with the finalizer that precedes every
-        allocation, may have been released a moment ago, by another leader.
+        A claim first seen without an allocation, but with the mark that precedes every release, may
+        have been released a moment ago, by another leader.
         """
         if claim is None:
             self._held.pop(key, None)
@@ -41,7 +41,7 @@ class ReleasedClaims:
             return
         self._record_reserved(key, claim, now)
         held = claim.allocation is not None
-        held_before = self._held.get(key, names.CLAIM_FINALIZER in claim.finalizers)
+        held_before = self._held.get(key, claim.released)
         self._held[key] = held
         if held:
             self._released.pop(key, None)

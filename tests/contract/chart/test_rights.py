@@ -60,17 +60,34 @@ def policies(results: list[rendered.Object]) -> dict[str, Any]:
     }
 
 
-def test_pods_are_gated_where_a_controller_opens_gates_and_kubernetes_can() -> None:
-    def gates(*flags: str) -> set[str]:
-        kinds = rendered.kinds(rendered.objects(*flags))
-        return {kind for kind in kinds if kind.startswith("MutatingAdmissionPolicy")}
+@pytest.mark.parametrize("name", ["gate", "finalizers"])
+def test_policies_mutate_where_a_controller_allocates_and_kubernetes_can(name: str) -> None:
+    def mutating(*flags: str) -> set[str]:
+        return {
+            obj["kind"]
+            for obj in rendered.objects(*flags)
+            if obj["metadata"]["name"] == f"ration-{name}"
+        }
 
     both = {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
-    assert gates("--kube-version=1.36.4") == gates("--kube-version=1.37.1") == both
-    assert gates("--kube-version=1.35.2") == set()
-    for value in ("policies.gate=false", "policies.enabled=false"):
-        assert gates(f"--set={value}") == set()
-    assert gates(*rendered.setting("controller.enabled=false", "allocator=scheduler")) == set()
+    assert mutating("--kube-version=1.36.4") == mutating("--kube-version=1.37.1") == both
+    assert mutating("--kube-version=1.35.2") == set()
+    for value in (f"policies.{name}=false", "policies.enabled=false"):
+        assert mutating(f"--set={value}") == set()
+    assert mutating(*rendered.setting("controller.enabled=false", "allocator=scheduler")) == set()
+
+
+def test_finalizers_are_for_every_class_that_the_chart_makes() -> None:
+    results = rendered.objects(rendered.NEWEST, f"--values={rendered.EVERYTHING}")
+    (policy,) = (
+        obj
+        for obj in results
+        if obj["kind"] == "MutatingAdmissionPolicy"
+        and obj["metadata"]["name"].endswith("-finalizers")
+    )
+    (condition,) = policy["spec"]["matchConditions"]
+    named = {*json.loads(condition["expression"].partition(" in ")[2].partition("]")[0] + "]")}
+    assert named == {obj["metadata"]["name"] for obj in results if obj["kind"] == "DeviceClass"}
 
 
 def test_each_policy_speaks_of_the_account_that_the_pods_have(

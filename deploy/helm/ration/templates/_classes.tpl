@@ -38,3 +38,20 @@ spec:
 {{- define "ration.profileName" -}}
 {{- . | replace "+" "." | lower -}}
 {{- end -}}
+
+{{/* The names of the classes that the release makes, as a CEL list; takes the root. */}}
+{{- define "ration.classNames" -}}
+{{- $names := list }}
+{{- with .Values.deviceClasses }}
+{{- range $stem, $values := dict "gpu" .gpu "gpu-timeslice" .timeSlicing "gpu-mps" .mps "gpu-mig" .mig "gpu-slice" .slice }}
+{{- if $values.enabled }}
+{{- $names = append $names (include "ration.className" (dict "root" $ "stem" $stem "values" $values)) }}
+{{- range $values.profiles }}
+{{- $stem := printf "gpu-mig-%s" (include "ration.profileName" .profile) }}
+{{- $names = append $names (include "ration.className" (dict "root" $ "stem" $stem "values" .)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $names | uniq | sortAlpha | toJson -}}
+{{- end -}}

@@ -231,6 +231,43 @@ def test_a_refused_pod_frees_its_gpu_and_is_placed_elsewhere_with_an_event() -> 
     assert allocation.results[0].device.pool == "node-1"
 
 
+def test_a_claim_with_the_finalizer_of_admission_is_allocated_by_one_write() -> None:
+    world = World()
+    claim = objects.a_claim()
+    claim["metadata"]["finalizers"] = [names.CLAIM_FINALIZER]
+    world.add(claim, objects.a_pod())
+    world.settle()
+    assert world.device() == "gpu-0"
+    assert world.server.written == [("claim", "status", "STRATEGIC")]
+
+
+def test_a_new_leader_knows_of_its_predecessors_release() -> None:
+    world = World(1, 1)
+    world.add(objects.a_claim(), objects.a_pod())
+    world.settle()
+    world.add(objects.a_pod(status=objects.refused("0/2 nodes are available: mystery")))
+    world.settle()
+    world.settle(40)
+    assert world.claim().released
+    world.decider = world.make_decider()
+    world.settle()
+    assert world.claim().allocation is None
+    world.settle(released_claims.SETTLE_S)
+    assert world.claim().allocation is not None
+
+
+def test_a_claim_of_which_no_patch_can_be_made_is_released() -> None:
+    world = World(1, 1)
+    world.server.unpatchable.add("claim")
+    world.add(objects.a_claim(), objects.a_pod())
+    world.settle()
+    world.add(objects.a_pod(status=objects.refused("0/2 nodes are available: mystery")))
+    world.settle()
+    world.settle(40)
+    assert world.claim().allocation is None
+    assert not world.claim().released
+
+
 def test_with_one_node_the_gpu_is_free_again_until_the_back_off_ends() -> None:
     world = World(1)
     world.add(objects.a_claim(), objects.a_pod())

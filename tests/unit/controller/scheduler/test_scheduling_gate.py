@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from driver import errors, names
 from driver.resources.dra import claims
 from driver.scheduling.snapshot import allocation_hold
@@ -25,6 +27,11 @@ def a_gated_pod(*claim_names: str, gates: Any = OURS) -> dict[str, Any]:
     return objects.a_pod("pod", *claim_names, schedulingGates=gates, status=GATED)
 
 
+def nominated(world: World) -> str | None:
+    node: str | None = world.pods["pod"]["status"].get("nominatedNodeName")
+    return node
+
+
 def foreign(name: str) -> dict[str, Any]:
     """A claim for a class of whose devices none is ours."""
     return objects.a_claim(name, objects.a_request(deviceClassName="nic.example.com"))
@@ -43,6 +50,40 @@ def test_the_gate_goes_with_the_last_claims_write_and_not_a_turn_later() -> None
     world = World()
     world.add(objects.a_claim(), a_gated_pod())
     world.turn()
+    assert world.server.ungated == ["pod"]
+
+
+def test_kube_scheduler_tries_the_node_of_a_gated_pods_devices_first() -> None:
+    world = World()
+    world.add(objects.a_claim(), a_gated_pod())
+    world.turn()
+    assert nominated(world) == "node-0"
+    assert world.server.ungated == ["pod"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"preemptionPolicy": "Never"},
+        {"schedulerName": "volcano"},
+        {"schedulingGroup": {"podGroupName": "group"}},
+        {"schedulingGates": []},
+    ],
+)
+def test_no_node_is_nominated_that_might_stay_so_after_a_refusal(spec: dict[str, Any]) -> None:
+    world = World()
+    pod = a_gated_pod()
+    world.add(objects.a_claim(), {**pod, "spec": {**pod["spec"], **spec}})
+    world.settle()
+    assert nominated(world) is None
+
+
+def test_a_nomination_that_is_refused_keeps_no_gate() -> None:
+    world = World()
+    world.server.refuse["nominate pod"] = errors.Forbidden(403, "Forbidden", "policy")
+    world.add(objects.a_claim(), a_gated_pod())
+    world.turn()
+    assert nominated(world) is None
     assert world.server.ungated == ["pod"]
 
 

@@ -45,9 +45,15 @@ def test_a_claim_that_never_had_one_does_not_wait() -> None:
     assert memory.allocate_delay_s([open_claim()], created=0.0, now=20.2) <= 0.0
 
 
-def test_another_leader_may_have_released_what_is_met_with_the_finalizer() -> None:
+def test_a_new_claim_with_the_finalizer_of_admission_does_not_wait() -> None:
     memory = released_claims.ReleasedClaims()
     memory.set_claim(KEY, open_claim(finalizers=[names.CLAIM_FINALIZER]), 20.0)
+    assert memory.allocate_delay_s([open_claim()], created=0.0, now=20.2) <= 0.0
+
+
+def test_another_leader_may_have_released_what_is_met_with_the_mark() -> None:
+    memory = released_claims.ReleasedClaims()
+    memory.set_claim(KEY, open_claim(annotations={names.RELEASED: "true"}), 20.0)
     assert (
         memory.allocate_delay_s([open_claim()], created=0.0, now=20.0) == released_claims.SETTLE_S
     )
