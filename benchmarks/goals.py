@@ -13,6 +13,8 @@ _KAI = "KAI Scheduler, docs/scale-tests (2026-07), published; a scheduler's whol
 _UPSTREAM = "k8s.io/dynamic-resource-allocation v0.36.3, 2 cores AMD EPYC, measured earlier"
 _MASTER = "the same at its master of July 2026, whole nodes of A100; v0.36.3: 1.7 and 0.02 /s"
 
+_BOUND = "control_plane/whole-control-plane-1-000-nodes"
+_GATED = "-behind-the-scheduling-gate"
 ALLOCATOR: Final = Section(
     "The allocator: speed",
     (
@@ -35,7 +37,7 @@ ALLOCATOR: Final = Section(
         ),
         Goal(
             "allocator/impossible-request-9-gpus-5-000-nodes-first-of-its-shape",
-            "<= 1 ms",
+            "<= 50 ms",
             "26 ms",
             _UPSTREAM,
         ),
@@ -54,10 +56,14 @@ ALLOCATOR: Final = Section(
             "kube-scheduler, 500 nodes, 6 threads (scheduler_perf), published; it binds pods too",
         ),
         Goal("allocator/end-to-end-1-000-nodes-writes-of-2-ms-at-125-claims-s-p99", "<= 100 ms"),
-        Goal("control_plane/whole-control-plane-1-000-nodes-pods-bound", ">= 1.5 x"),
-        Goal(
-            "control_plane/whole-control-plane-1-000-nodes-behind-the-scheduling-gate-pods-bound",
-            ">= 1.5 x",
+        *(
+            Goal(f"{_BOUND}{gate}-{what}", bar)
+            for gate in ("", _GATED)
+            for what, bar in (
+                ("pods-bound", ">= 1.5 x"),
+                ("made-to-bound-at-5-pods-s-p50", "<= 1.2 x"),
+                ("made-to-bound-at-5-pods-s-p99", "<= 1.5 x"),
+            )
         ),
     ),
 )
@@ -119,7 +125,7 @@ PREPARE: Final = Section(
         Goal("node/prepare-with-an-mps-daemon-s-start", "<= 250 ms", ">= 1 s", "by its code, Go"),
         Goal("node/unprepare-one-at-a-time-p50", "<= 2 ms", "1.1 ms", _GO),
         Goal("node/unprepare-one-at-a-time-p99", "<= 5 ms", "2.3 ms", _GO),
-        Goal("node/plugin-rss-idle", "<= 60 MiB", "54 MB", _GO),
+        Goal("node/plugin-rss-idle", "<= 55 MiB", "54 MB", _GO),
         Goal("node/rss-growth-over-10000-cycles", "<= 2 MiB", "6 MB in 500", _GO),
         Goal("node/prepare-32-results-and-32-x-10-kib-of-configuration", "<= 1000 ms"),
     ),
@@ -128,7 +134,7 @@ PREPARE: Final = Section(
 BESIDE: Final = Section(
     "The node beside the least Go driver on upstream's helper",
     (
-        Goal("beside/prepare-one-at-a-time-p50", "<= 1.5 x"),
+        Goal("beside/prepare-one-at-a-time-p50", "<= 1.3 x"),
         Goal("beside/prepare-one-at-a-time-p99", "<= 1.5 x"),
         Goal("beside/8-prepares-at-once-wall-for-all", "<= 1 x"),
         Goal("beside/prepare-again-p50", "<= 1.5 x"),
@@ -185,6 +191,7 @@ PUBLISHING: Final = Section(
             "A restart writes nothing; a change is not delayed, and is 5 slices of 8 H100",
         ),
         Goal("allocator/slices-of-5-000-nodes-x-8-gpus-json-to-picture", "<= 1 s"),
+        Goal("allocator/slices-of-1-000-nodes-every-face-json-to-picture", "<= 1.5 s"),
     ),
 )
 
@@ -211,7 +218,7 @@ MEMORY: Final = Section(
         ),
         Goal(
             "allocator/memory-of-1-000-slices-of-8-gpus",
-            "<= 8 MiB",
+            "<= 6 MiB",
             "161 MB",
             "models of the official Python client, measured earlier",
         ),
@@ -237,11 +244,11 @@ HOLD: Final = Section(
         Goal("hold/decisions-at-500-nodes-x-8-gpus", ">= 50 /s"),
         Goal(
             "hold/full-resync-of-5-000-claims-a-controller-s-start-to-its-first-decision",
-            "<= 10 s",
+            "<= 3 s",
         ),
         Goal("hold/rss-of-a-standby-controller", "<= 256 MiB"),
-        Goal("node/plugin-rss-idle", "<= 80 MiB"),
-        Goal("hold/cpu-of-an-idle-plugin", "<= 0.5 %"),
+        Goal("node/plugin-rss-idle", "<= 55 MiB"),
+        Goal("hold/cpu-of-an-idle-plugin", "<= 0.3 %"),
         Goal("hold/api-writes-of-an-idle-plugin-an-hour", "<= 0"),
     ),
 )
@@ -252,7 +259,8 @@ SCALE: Final = Section(
     "At scale",
     (
         *(
-            Goal(f"control_plane_{size}-{what}", bar)
+            Goal(f"control_plane_{size}{gate}-{what}", bar)
+            for gate in ("", _GATED)
             for size in (
                 "5000/whole-control-plane-5-000-nodes",
                 "kwok/whole-control-plane-1-000-nodes-their-kubelets-played-by-kwok",

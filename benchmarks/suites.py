@@ -28,8 +28,10 @@ HERE: Mapping[str, str] = {
 ON_CLUSTER: Mapping[str, str] = {
     "node": "node",
     "control_plane": "control_plane --gate",
-    "control_plane_kwok": "control_plane --kwok",
-    "control_plane_5000": "control_plane --nodes 5000 --rounds 1 --bursts 3 --pace-seconds 30",
+    "control_plane_kwok": "control_plane --kwok --gate",
+    "control_plane_5000": (
+        "control_plane --nodes 5000 --gate --rounds 1 --bursts 3 --pace-seconds 30"
+    ),
     "herd": "herd",
 }
 _UP, _DOWN = "hack.cluster up --nodes 1 --controllers 2", "hack.cluster down"
