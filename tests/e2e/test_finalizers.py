@@ -19,7 +19,7 @@ def requesting(**request: Any) -> Raw:
     return claim
 
 
-OURS: Raw = {
+OURS: dict[str, Raw] = {
     "a class": {"exactly": {"deviceClassName": "gpu-slice.ration.dev"}},
     "an alternative": {
         "firstAvailable": [
@@ -28,7 +28,7 @@ OURS: Raw = {
         ]
     },
 }
-FOREIGN: Raw = {
+FOREIGN: dict[str, Raw] = {
     "a class": {"exactly": {"deviceClassName": "gpu.example.com"}},
     "alternatives": {"firstAvailable": [{"name": "one", "deviceClassName": "nic.example.com"}]},
 }
