@@ -211,4 +211,4 @@ def _caption(run: record.Run, picture: Picture) -> str:
     """Return the machine, and the commits of the figures that are drawn."""
     drawn = [figure for line in picture.lines for figure in line.figures(run).values()]
     commits = sorted({figure.commit for figure in drawn})
-    return f"{run.on.words}; {run.date}, commit {', '.join(commits)}"
+    return f"{run.on.words}; {run.date}\ncommit {', '.join(commits)}"
