@@ -90,6 +90,8 @@ OPEN: Final[dict[str, str]] = {
     "`+me.all` leaves": "needs a board with that profile and both made by hand",
     "Asking for the mode that is current": "needs a mode that is pending",
     "A lost GPU comes back": "needs a GPU that falls off the bus",
+    "The largest profile has room": "needs a GPU whose MIG may be changed, and an instance on it",
+    "Profiles and placements do not change": "needs readings before and after every kind of change",
     "A handle of a destroyed": "asked by tests/contract/nvml on hardware that may be changed",
     "A taken place is": "asked by tests/contract/nvml on hardware that may be changed",
     "Destroying a GPU instance": "asked by tests/contract/nvml on hardware that may be changed",
