@@ -24,7 +24,7 @@ _CHANGED = "changed"
 
 
 class MigSteps:
-    """`gpus` is told of every change, so that nothing is read again that is known from it.
+    """`gpus` records every change, so that what is known from it is not read again.
 
     `add_pending` records a GPU whose MIG could not be disabled when its last claim ended;
     NodeFault.
