@@ -128,14 +128,20 @@ def a_left_over_slice_goes(field: playground.Playground, node: str) -> None:
 
 
 def a_spaced_claim_is_allocated(field: playground.Playground) -> None:
-    """ResourceClaims: update, where no patch can be made."""
+    """ResourceClaims: update, where no patch can be made, and admission adds no finalizer."""
+    charted = field.kube.get(gvr.DEVICE_CLASSES, "gpu-timeslice.ration.dev")
+    own_class = {"metadata": {"name": field.namespace}, "spec": charted["spec"]}
+    field.kube.create(gvr.DEVICE_CLASSES, own_class)
     wire = transport.Transport(credentials.Credentials(field.cluster.kubeconfig), "somebody-else")
     path = gvr.RESOURCE_CLAIMS.path(field.namespace)
-    written = json.dumps(configured_claims.a_configured_claim("spaced"), indent=2).encode()
+    claim = configured_claims.a_configured_claim("spaced")
+    claim["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = field.namespace
+    written = json.dumps(claim, indent=2).encode()
     wire.read(transport.Call("POST", path, (5, 10), body=written))
     field.create(release.a_pod("spaced", claims=("spaced",)))
     field.running("spaced")
     field.delete_pod("spaced")
+    field.kube.delete(gvr.DEVICE_CLASSES, field.namespace)
 
 
 def one_claim_is_placed_twice(field: playground.Playground, node: str) -> None:
