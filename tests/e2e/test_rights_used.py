@@ -129,9 +129,8 @@ def a_left_over_slice_goes(field: playground.Playground, node: str) -> None:
 
 def a_spaced_claim_is_allocated(field: playground.Playground) -> None:
     """ResourceClaims: update, where no patch can be made, and admission adds no finalizer."""
-    charted = field.kube.get(gvr.DEVICE_CLASSES, "gpu-timeslice.ration.dev")
-    own_class = {"metadata": {"name": field.namespace}, "spec": charted["spec"]}
-    field.kube.create(gvr.DEVICE_CLASSES, own_class)
+    spec = field.kube.get(gvr.DEVICE_CLASSES, "gpu-timeslice.ration.dev")["spec"]
+    field.kube.create(gvr.DEVICE_CLASSES, {"metadata": {"name": field.namespace}, "spec": spec})
     wire = transport.Transport(credentials.Credentials(field.cluster.kubeconfig), "somebody-else")
     path = gvr.RESOURCE_CLAIMS.path(field.namespace)
     claim = configured_claims.a_configured_claim("spaced")
