@@ -11,6 +11,7 @@ import structlog
 
 from driver import errors, ids, names, reasons
 from driver.controller import ports
+from driver.controller.commit import pod_status
 from driver.kube import client, gvr
 from driver.resources.core import nodes, pods
 from driver.resources.dra import claims, device_status
@@ -308,14 +309,7 @@ class AllocationWriter:
         For pods behind our scheduling gate alone: after a refusal a nomination means preemption.
         """
         body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
-        self._writer.patch(
-            gvr.PODS,
-            pod.name,
-            body,
-            namespace=pod.namespace,
-            subresource="status",
-            kind=client.PatchType.STRATEGIC,
-        )
+        pod_status.patch_status(self._writer, pod, body)
 
     def ungate(self, pod: pods.Pod) -> None:
         """Remove our scheduling gate and no other; one that is gone already is no error."""

@@ -5,14 +5,14 @@ Events are passed on at once (D19). Conditions are coalesced per pod (latest win
 """
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import structlog
 
 from driver import clock, errors, ids, reasons
 from driver.api import crd
 from driver.controller import ports
-from driver.kube import client, gvr
+from driver.controller.commit import pod_status
 from driver.kube.events import recorder as event_recorder
 from driver.resources import reservations
 from driver.resources.core import nodes, pods
@@ -123,7 +123,7 @@ class Reporter:
                 return False
             pod, condition = self._due.pop(next(iter(self._due)))
         try:
-            self._patch(pod, pods.render_pending(pod, condition))
+            pod_status.patch_status(self._writer, pod, pods.render_pending(pod, condition))
         except errors.NotFound:
             condition = None
         except errors.ApiError as error:
@@ -133,16 +133,6 @@ class Reporter:
         with self._lock:
             (self._written.discard if condition is None else self._written.add)(pod.uid)
         return True
-
-    def _patch(self, pod: pods.Pod, body: Mapping[str, object]) -> None:
-        self._writer.patch(
-            gvr.PODS,
-            pod.name,
-            body,
-            namespace=pod.namespace,
-            subresource="status",
-            kind=client.PatchType.STRATEGIC,
-        )
 
     def _requeue(self, pod: pods.Pod, condition: pods.PendingCondition | None) -> None:
         """Write the condition later, unless a newer one is due."""
