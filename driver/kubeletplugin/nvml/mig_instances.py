@@ -236,44 +236,53 @@ class _ProfileFacts:
 
     def __init__(self, session: gpu_calls.GpuSession) -> None:
         self._session = session
-        self._compute: dict[tuple[str, int], tuple[int, int]] = {}
-        self._instance: dict[str, tuple[int, tuple[int, ...]]] = {}
+        self._cached: dict[tuple[str, int | None], tuple[int, Any]] = {}
 
     def whole_compute_profile(self, ref: mig.InstanceRef, instance: object) -> int:
         """Return the profile of the compute instance that spans a GPU instance.
 
-        It follows from no number: an instance of one slice with the memory of two has a profile of
-        its own. It is the profile with the most multiprocessors. Raises DeviceFault.
+        Raises DeviceFault.
         """
-        key, number = (ref.gpu, ref.profile_id), self._session.number
-        known_in, profile = self._compute.get(key, (None, 0))
-        if known_in == number:
-            return profile
-        infos = list(_compute_profiles(ref.gpu, instance))
-        if not infos:
-            call = "nvmlGpuInstanceGetComputeInstanceProfileInfo"
-            raise nvml_errors.invalid_value(ref.gpu, call, 0, "any profile")
-        whole = max(infos, key=lambda info: (int(info.multiprocessorCount), -int(info.id)))
-        self._compute[key] = (number, int(whole.id))
-        return int(whole.id)
+        key = ref.gpu, ref.profile_id
+        return self._read_once(key, lambda: _whole_compute_profile(ref.gpu, instance))
 
     def instance_profiles(self, gpu: ids.GpuUuid, handle: object) -> tuple[int, ...]:
         """Return the GPU-instance profiles, the largest first. Raises DeviceFault."""
+        return self._read_once((gpu, None), lambda: _instance_profiles(gpu, handle))
+
+    def _read_once(self, key: tuple[str, int | None], read: Callable[[], T]) -> T:
         number = self._session.number
-        known_in, profiles = self._instance.get(gpu, (None, ()))
-        if known_in == number:
-            return profiles
-        call = pynvml.nvmlDeviceGetGpuInstanceProfileInfo
-        infos = (
-            nvml_errors.call_if_supported(gpu, call, handle, profile, 1)
-            for profile in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT)
-        )
-        sizes = {int(i.id): (int(i.sliceCount), int(i.memorySizeMB)) for i in infos if i}
-        if not sizes:
-            raise nvml_errors.invalid_value(gpu, call.__name__, 0, "any profile")
-        profiles = tuple(sorted(sizes, key=lambda profile: sizes[profile], reverse=True))
-        self._instance[gpu] = (number, profiles)
-        return profiles
+        cached = self._cached.get(key)
+        if cached is None or cached[0] != number:
+            cached = self._cached[key] = (number, read())
+        value: T = cached[1]
+        return value
+
+
+def _whole_compute_profile(gpu: str, instance: object) -> int:
+    """Return the profile of the compute instance that spans a GPU instance.
+
+    It follows from no number: an instance of one slice with the memory of two has a profile of its
+    own. It is the profile with the most multiprocessors.
+    """
+    infos = list(_compute_profiles(gpu, instance))
+    if not infos:
+        call = "nvmlGpuInstanceGetComputeInstanceProfileInfo"
+        raise nvml_errors.invalid_value(gpu, call, 0, "any profile")
+    whole = max(infos, key=lambda info: (int(info.multiprocessorCount), -int(info.id)))
+    return int(whole.id)
+
+
+def _instance_profiles(gpu: str, handle: object) -> tuple[int, ...]:
+    call = pynvml.nvmlDeviceGetGpuInstanceProfileInfo
+    infos = (
+        nvml_errors.call_if_supported(gpu, call, handle, profile, 1)
+        for profile in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT)
+    )
+    sizes = {int(i.id): (int(i.sliceCount), int(i.memorySizeMB)) for i in infos if i}
+    if not sizes:
+        raise nvml_errors.invalid_value(gpu, call.__name__, 0, "any profile")
+    return tuple(sorted(sizes, key=lambda profile: sizes[profile], reverse=True))
 
 
 def _compute_profiles(gpu: str, instance: object) -> Iterator[Any]:
