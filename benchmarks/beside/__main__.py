@@ -10,6 +10,7 @@ without the limit of its client's requests.
 import argparse
 import functools
 import itertools
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -29,6 +30,8 @@ REPEATS, ROUNDS, BATCHES, PARTS = 5, 128, 8, 16
 AT_ONCE, CROWDS = (1, 8, 32, 64, mix.BURST), 3
 """Pods of a node that come at once, and how often in a repeat."""
 QUICK = 2
+_REST_S, _REST_MS, _REST_WITHIN_S = 0.2, 10.0, 10.0
+"""At rest is a process that used no more than `_REST_MS` of a CPU in `_REST_S`."""
 
 
 @dataclass(slots=True)
@@ -83,8 +86,9 @@ def _measure(every: Sequence[sides.Side], repeats: int) -> list[Sample]:
 
 
 def _round(side: sides.Side, into: Sample) -> None:
-    """One process of a side, from its start."""
+    """One process of a side, from its start; calls begin when all that it publishes is there."""
     into.starts.append(side.again())
+    _await_rest(side.pid())
     into.rss.append(process.rss(side.pid()))
     _prepare(side, side.claims[:1])
     _unprepare(side, side.claims[:1])
@@ -110,6 +114,16 @@ def _round(side: sides.Side, into: Sample) -> None:
         into.part_prepares.append(_ms(lambda: _prepare(side, side.parts)))
         into.part_unprepares.append(_ms(lambda: _unprepare(side, side.parts)))
     into.used.append(process.rss(side.pid()))
+
+
+def _await_rest(pid: int) -> None:
+    """Return when the process is at rest, or at the latest after `_REST_WITHIN_S`."""
+    end = time.monotonic() + _REST_WITHIN_S
+    used_ms = math.inf
+    while used_ms > _REST_MS and time.monotonic() < end:
+        earlier_ms = process.cpu_ms(pid)
+        time.sleep(_REST_S)
+        used_ms = process.cpu_ms(pid) - earlier_ms
 
 
 def _at_once(side: sides.Side) -> None:

@@ -18,6 +18,7 @@ from benchmarks.control_plane import fixture
 from benchmarks.herd import plugins
 from driver import errors
 from driver.kube import client, gvr
+from driver.runtime import logs
 from hack.cluster import api
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +32,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=COUNT, help="plugins, of one node each")
     parser.add_argument("--machine", default=PRODUCT, help="what each node is")
     options = parser.parse_args()
+    logs.configure("warning")  # thousands of lines otherwise
     start = record.Start()
     cluster = api.Cluster.load(ROOT)
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-bench")
