@@ -104,8 +104,10 @@ class App:
         )
         reflectors = watched.build_reflectors(self._stores)
         telemetry = self._telemetry(reflectors)
-        pool = futures.ThreadPoolExecutor(self._config.write_workers, thread_name_prefix="writer")
-        decider = self._decider(pool, reflectors)
+        workers = self._config.write_workers
+        pool = futures.ThreadPoolExecutor(workers, thread_name_prefix="writer")
+        side_pool = futures.ThreadPoolExecutor(workers, thread_name_prefix="side-writer")
+        decider = self._decider(pool, side_pool, reflectors)
         source = self._report_source(decider, reflectors)
         self._register_collector(decider, reflectors, source)
         # After the decider's own feed: it is to know of a change by the time it is told to look.
@@ -115,6 +117,7 @@ class App:
         life.thread("telemetry", telemetry.run)
         life.thread("elector", self._leadership.run)
         life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)
+        life.on_stop("side-writers", side_pool.shutdown)  # after the writers, who wait for them
         life.on_stop("writers", lambda: pool.shutdown(wait=True, cancel_futures=True))
         self._add_decider(life, reflectors, decider)
         life.thread(
@@ -189,7 +192,7 @@ class App:
         )
 
     def _decider(
-        self, pool: futures.Executor, reflectors: informers.Reflectors
+        self, pool: futures.Executor, side_pool: futures.Executor, reflectors: informers.Reflectors
     ) -> scheduler_build.Scheduler:
         how = scheduler_state.SchedulerSettings(
             self._config.driver_name,
@@ -206,7 +209,9 @@ class App:
             backfill=self._config.backfill,
             other_drivers=frozenset(driver.name for driver in self._managed),
         )
-        outputs = scheduler_build.Outputs(self._fenced, pool, self._reporter, self._metrics)
+        outputs = scheduler_build.Outputs(
+            self._fenced, pool, side_pool, self._reporter, self._metrics
+        )
         return scheduler_build.build(self._stores, self._items, outputs, how, self._clock)
 
     def _unconverted(self) -> unconverted_pods.UnconvertedPodReporter:

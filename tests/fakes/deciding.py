@@ -45,13 +45,17 @@ class Inline(futures.Executor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
         done: futures.Future[Any] = futures.Future()
+
+        def act() -> None:
+            try:
+                done.set_result(fn(*args, **kwargs))
+            except Exception as fault:  # noqa: BLE001 - as every executor: whoever asks the future hears of it
+                done.set_exception(fault)
+
         if self.slow:
-            self._later.append(lambda: fn(*args, **kwargs))
-            return done
-        try:
-            done.set_result(fn(*args, **kwargs))
-        except Exception as fault:  # noqa: BLE001 - as every executor: whoever asks the future hears of it
-            done.set_exception(fault)
+            self._later.append(act)
+        else:
+            act()
         return done
 
 
@@ -134,7 +138,9 @@ class World:
 
     def make_decider(self) -> scheduler_build.Scheduler:
         """One that remembers nothing yet."""
-        outputs = scheduler_build.Outputs(self.server, self.pool, self.saying, self.metrics)
+        outputs = scheduler_build.Outputs(
+            self.server, self.pool, self.pool, self.saying, self.metrics
+        )
         return scheduler_build.build(self.stores, self.items, outputs, self._settings, self.clock)
 
     def _read(self) -> None:

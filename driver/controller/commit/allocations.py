@@ -303,8 +303,10 @@ class AllocationWriter:
         body = {"metadata": {"uid": pod.uid, "annotations": {names.PREPARE_AGAIN: stamp}}}
         self._writer.patch(gvr.PODS, pod.name, body, namespace=pod.namespace)
 
-    def nominate(self, pod: pods.Pod, node: ids.NodeName) -> None:
+    def nominate(self, pod: pods.Pod, node: ids.NodeName | None) -> None:
         """Set the node that kube-scheduler tries first, and writes itself before a binding.
+
+        None takes the nomination back.
 
         For pods behind our scheduling gate alone: after a refusal a nomination means preemption.
         """

@@ -1,12 +1,13 @@
 """Decisions and their writes: the decider's placements, written on the pool (D4)."""
 
+import contextlib
 import queue
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import structlog
 
-from driver import errors, reasons
+from driver import errors, ids, reasons
 from driver.controller import metrics as controller_metrics
 from driver.controller.commit import allocations, reporter, write_pool
 from driver.kube import workqueue
@@ -105,9 +106,10 @@ class DecisionWriter:
 
     def _allocate(self, decision: Decision) -> None:
         pod, open_claims = decision.pod, decision.workload.open_claims
-        self._claims.allocate(pod, open_claims, decision.allocations)
+        with self._nominating(decision):
+            self._claims.allocate(pod, open_claims, decision.allocations)
         if decision.opens_gate:
-            self._open_gate(decision)
+            self._open_gate(pod)
         self._metrics.count_decision("allocated")
         message = allocator_messages.placement(decision.placement)
         self._reporter.allocated(pod, open_claims, message)
@@ -115,18 +117,31 @@ class DecisionWriter:
         if decision.workload.is_bound:
             self._wake_kubelet(decision)
 
-    def _open_gate(self, decision: Decision) -> None:
-        """Nominate the node and remove our scheduling gate; the pod's next turn does if this fails.
+    @contextlib.contextmanager
+    def _nominating(self, decision: Decision) -> Iterator[None]:
+        """Nominate the node of a pod behind our gate while the claims are written.
 
-        One after the other: between the claim's write and the pod's release kube-scheduler learns
-        of the allocation, so that it does not try the pod in vain.
+        Where the claims are not written the nomination is taken back: it would mean preemption.
         """
         pod = decision.pod
+        if not (decision.opens_gate and pods.takes_nominations(pod)):
+            yield
+            return
         try:
-            if pods.takes_nominations(pod):
-                self._claims.nominate(pod, decision.node)
+            with self._pool.meanwhile(lambda: self._nominate(pod, decision.node)):
+                yield
+        except errors.ApiError:
+            self._nominate(pod, None)
+            raise
+
+    def _nominate(self, pod: pods.Pod, node: ids.NodeName | None) -> None:
+        try:
+            self._claims.nominate(pod, node)
         except errors.ApiError as error:
-            _log.info("node not nominated", pod=pod.key, error=str(error))
+            _log.info("node not nominated", pod=pod.key, node=node, error=str(error))
+
+    def _open_gate(self, pod: pods.Pod) -> None:
+        """Remove our scheduling gate; the pod's next turn does if this fails."""
         try:
             self._claims.ungate(pod)
         except errors.ApiError as error:

@@ -1,6 +1,7 @@
 """Work items, and the pool of threads that runs their writes (D4)."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from concurrent import futures
 from typing import NamedTuple
 
@@ -39,10 +40,19 @@ PROVISIONING = WorkItem("provisioning", ids.Key(""))
 
 
 class WritePool:
-    """Thread safe. Calls return at once; a refused write brings its item back to the queue."""
+    """Thread safe. Calls return at once; a refused write brings its item back to the queue.
 
-    def __init__(self, threads: futures.Executor, items: workqueue.WorkQueue[WorkItem]) -> None:
+    `side_threads` run what a write has done meanwhile; they never wait for a thread of either pool.
+    """
+
+    def __init__(
+        self,
+        threads: futures.Executor,
+        side_threads: futures.Executor,
+        items: workqueue.WorkQueue[WorkItem],
+    ) -> None:
         self._threads = threads
+        self._side_threads = side_threads
         self._items = items
 
     def submit(self, item: WorkItem, act: Callable[[], object]) -> None:
@@ -52,6 +62,15 @@ class WritePool:
     def run(self, act: Callable[[], object]) -> None:
         """Run a write that handles its failures itself."""
         self._threads.submit(act)
+
+    @contextlib.contextmanager
+    def meanwhile(self, act: Callable[[], object]) -> Iterator[None]:
+        """Run `act`, which handles its failures itself, beside the block, and wait for its end."""
+        done = self._side_threads.submit(act)
+        try:
+            yield
+        finally:
+            futures.wait((done,))
 
     def _write(self, item: WorkItem, act: Callable[[], object]) -> None:
         try:

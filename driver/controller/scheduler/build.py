@@ -80,6 +80,7 @@ class Outputs:
 
     writer: ports.Writer
     threads: futures.Executor
+    side_threads: futures.Executor
     reporter: reporter.Reporter
     metrics: controller_metrics.Metrics
 
@@ -224,7 +225,7 @@ def _build_base(
         settings,
         time,
     )
-    pool = write_pool.WritePool(outputs.threads, items)
+    pool = write_pool.WritePool(outputs.threads, outputs.side_threads, items)
     claims = allocations.AllocationWriter(outputs.writer, caches.observe_claim, caches.observe_pod)
     workloads = workload_writer.WorkloadWriter(pool, claims, outputs.reporter, outputs.metrics)
     fair = engine.QueueEngine(settings.driver)

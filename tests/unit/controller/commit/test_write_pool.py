@@ -20,7 +20,7 @@ class Pool:
         self.items = workqueue.WorkQueue[write_pool.WorkItem](
             self.clock, lambda: 0.0, write_pool.RETRIES
         )
-        self.pool = write_pool.WritePool(deciding.Inline(), self.items)
+        self.pool = write_pool.WritePool(deciding.Inline(), deciding.Inline(), self.items)
 
     def retries_after(self, seconds: float) -> bool:
         self.clock.advance(seconds)
@@ -67,3 +67,19 @@ def test_a_write_of_its_own_kind_is_not_retried_by_the_pool(error: Exception) ->
     tried = Pool()
     tried.pool.run(raising(error))
     assert not tried.retries_after(60.0)
+
+
+def test_what_runs_meanwhile_has_ended_when_the_block_has() -> None:
+    threads, side = deciding.Inline(), deciding.Inline()
+    side.slow = True
+    pool = write_pool.WritePool(threads, side, Pool().items)
+    order: list[str] = []
+
+    def write() -> None:
+        with pool.meanwhile(lambda: order.append("meanwhile")):
+            order.append("block")
+            side.catch_up()
+        order.append("after")
+
+    pool.run(write)
+    assert order == ["block", "meanwhile", "after"]

@@ -87,6 +87,15 @@ def test_a_nomination_that_is_refused_keeps_no_gate() -> None:
     assert world.server.ungated == ["pod"]
 
 
+def test_a_nomination_is_taken_back_where_the_claims_are_not_written() -> None:
+    world = World()
+    world.server.refuse["claim"] = errors.Forbidden(403, "Forbidden", "policy")
+    world.add(objects.a_claim(), a_gated_pod())
+    world.turn()
+    assert nominated(world) is None
+    assert world.server.ungated == []
+
+
 def test_another_gate_keeps_ours_until_it_is_gone() -> None:
     world = World()
     world.add(objects.a_claim(), a_gated_pod(gates=[*OURS, {"name": "example.com/quota"}]))
