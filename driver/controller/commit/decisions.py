@@ -122,16 +122,18 @@ class DecisionWriter:
         """Nominate the node of a pod behind our gate while the claims are written.
 
         Where the claims are not written the nomination is taken back: it would mean preemption.
+        After a failure in doubt the same decision is written again, or withdrawn.
         """
-        pod = decision.pod
-        if not (decision.opens_gate and pods.takes_nominations(pod)):
+        if not _is_nominated(decision):
             yield
             return
+        pod = decision.pod
         try:
             with self._pool.meanwhile(lambda: self._nominate(pod, decision.node)):
                 yield
-        except errors.ApiError:
-            self._nominate(pod, None)
+        except errors.ApiError as error:
+            if not allocations.is_in_doubt(error):
+                self._nominate(pod, None)
             raise
 
     def _nominate(self, pod: pods.Pod, node: ids.NodeName | None) -> None:
@@ -160,6 +162,8 @@ class DecisionWriter:
 
     def _withdraw(self, decision: Decision) -> None:
         self._claims.withdraw(decision.pod, decision.workload.open_claims)
+        if _is_nominated(decision):
+            self._nominate(decision.pod, None)
         raise errors.Conflict(409, "Conflict", "the devices are another allocator's by now")
 
     def _failed(self, decision: Decision, failure: errors.ApiError) -> None:
@@ -168,3 +172,8 @@ class DecisionWriter:
         if isinstance(failure, errors.Invalid | errors.Forbidden):
             reason, open_claims = reasons.Reason.ALLOCATION_FAILED, decision.workload.open_claims
             self._reporter.event(decision.pod, open_claims, reason, str(failure))
+
+
+def _is_nominated(decision: Decision) -> bool:
+    """Return whether kube-scheduler is to try the decision's node first."""
+    return decision.opens_gate and pods.takes_nominations(decision.pod)

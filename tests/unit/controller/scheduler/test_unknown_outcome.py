@@ -1,6 +1,6 @@
 """Writes without an answer, and claims that others have changed meanwhile."""
 
-from driver import errors, ids
+from driver import errors, ids, names
 from driver.controller.commit import write_pool
 from driver.kube import fenced_writer
 from tests.fakes.deciding import World
@@ -49,6 +49,18 @@ def test_an_unconfirmed_allocation_is_withdrawn_when_kube_scheduler_takes_over_t
     flipped(world)
     world.settle(5.0)
     assert world.device("one") is None
+
+
+def test_the_nomination_of_an_allocation_that_is_withdrawn_is_taken_back() -> None:
+    world = World(1)
+    world.server.lose.add("one")
+    gates = [{"name": names.ALLOCATION_GATE}]
+    world.add(objects.a_claim("one"), objects.a_pod("one", "one", schedulingGates=gates))
+    world.decider.loop.process([write_pool.WorkItem("pod", ids.Key("default/one"))])
+    assert world.pods["one"]["status"]["nominatedNodeName"] == "node-0"
+    flipped(world)
+    world.settle(5.0)
+    assert "nominatedNodeName" not in world.pods["one"]["status"]
 
 
 def test_a_refusal_of_the_second_try_does_not_end_the_doubt_about_the_first() -> None:
