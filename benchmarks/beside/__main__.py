@@ -10,7 +10,6 @@ without the limit of its client's requests.
 import argparse
 import functools
 import itertools
-import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -25,12 +24,13 @@ from benchmarks.hold import mix
 from benchmarks.node import process
 from driver.kubeletplugin import ports
 from hack.cluster import nvidia_driver
+from tests.fakes import waiting
 
 REPEATS, ROUNDS, BATCHES, PARTS = 5, 128, 8, 16
 AT_ONCE, CROWDS = (1, 8, 32, 64, mix.BURST), 3
 """Pods of a node that come at once, and how often in a repeat."""
 QUICK = 2
-_REST_S, _REST_MS, _REST_WITHIN_S = 0.2, 10.0, 10.0
+_REST_S, _REST_MS = 0.2, 10.0
 """At rest is a process that used no more than `_REST_MS` of a CPU in `_REST_S`."""
 
 
@@ -88,7 +88,7 @@ def _measure(every: Sequence[sides.Side], repeats: int) -> list[Sample]:
 def _round(side: sides.Side, into: Sample) -> None:
     """One process of a side, from its start; calls begin when all that it publishes is there."""
     into.starts.append(side.again())
-    _await_rest(side.pid())
+    waiting.until(lambda: _is_at_rest(side.pid()), sides.WITHIN_S)
     into.rss.append(process.rss(side.pid()))
     _prepare(side, side.claims[:1])
     _unprepare(side, side.claims[:1])
@@ -116,14 +116,10 @@ def _round(side: sides.Side, into: Sample) -> None:
     into.used.append(process.rss(side.pid()))
 
 
-def _await_rest(pid: int) -> None:
-    """Return when the process is at rest, or at the latest after `_REST_WITHIN_S`."""
-    end = time.monotonic() + _REST_WITHIN_S
-    used_ms = math.inf
-    while used_ms > _REST_MS and time.monotonic() < end:
-        earlier_ms = process.cpu_ms(pid)
-        time.sleep(_REST_S)
-        used_ms = process.cpu_ms(pid) - earlier_ms
+def _is_at_rest(pid: int) -> bool:
+    earlier_ms = process.cpu_ms(pid)
+    time.sleep(_REST_S)
+    return process.cpu_ms(pid) - earlier_ms <= _REST_MS
 
 
 def _at_once(side: sides.Side) -> None:
