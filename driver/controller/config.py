@@ -44,7 +44,8 @@ class ControllerConfig(web_config.PageSettings):
         default=8,
         ge=1,
         le=64,
-        description="Number of threads that write decisions to the API server.",
+        description="Number of threads that write decisions to the API server, and of those that "
+        "nominate nodes meanwhile.",
     )
     unschedulable_timeout_seconds: float = pydantic.Field(
         default=30.0,
