@@ -3,11 +3,12 @@
 Names, arguments and meaning: MPS documentation, "Legacy MPS v2 Interface", and the manual page.
 Captured of 535.261.03 and 550.163.01, without a GPU: what is said of a server that is not there, of
 a command that is not known, of a bad percentage and to who has no right; which commands each knows,
-and whom it lets set limits. Assumed: that 580 and later answer as 550, but know every command; what
-other refusals say, the columns of `ps` and `device_query`, the lines of `get_device_client_list`.
+and whom it lets set limits. Captured of 580.159.04 on an H100 and an H200: the same, the tables of
+`ps` and `device_query`, the lines of `get_device_client_list`, limits by UUID. Assumed: what other
+refusals say, and that later drivers answer as 580.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from simulator import cuda_codes, cuda_contexts, mps_limits, multiplexer
@@ -20,10 +21,15 @@ LOOKS_FIRST = 580
 """The first of them whose daemon calls cuInit, and ends where there is no device."""
 _GUARDED = 550
 """The first of them that lets root and the daemon's user alone set limits."""
+_BY_UUID = 580
+"""The first of them in which a limit may go by a device's UUID."""
 _NO_RIGHT = (
     "Insufficient privileges for UID {user}. Control deamon settings can only be modified by the "
-    "user started it or by the root user."
+    "user{who} started it or by the root user."
 )
+_CONTEXT = "1"
+"""Number of a client's context: 0 is the one that it connects with."""
+_WIDTHS = {"ps": (10, 10, 15, 26, 15, 15), "device_query": (16, 15, 42, 34, 0)}
 
 
 class CommandError(Exception):
@@ -104,7 +110,8 @@ def _require_right(asked: Asked, name: str, user: int) -> None:
     if name == "quit":
         raise Captured("Not enough privilege to execute quit command")
     if asked.mps.machine.driver_major >= _GUARDED or not name.startswith("set_"):
-        raise Captured(_NO_RIGHT.format(user=user))
+        who = " who" if asked.mps.machine.driver_major >= _BY_UUID else ""
+        raise Captured(_NO_RIGHT.format(user=user, who=who))
 
 
 def _number(word: str, what: str) -> int:
@@ -136,17 +143,13 @@ def _shown(asked: Asked, limits: mps_limits.Limits, device: str) -> str:
     return ""
 
 
-def _limit(limits: mps_limits.Limits, device: str, size: str) -> None:
-    """Any index is taken: it is not looked at. A UUID is none, and takes every limit away."""
+def _limit(asked: Asked, limits: mps_limits.Limits, device: str, size: str) -> None:
+    """Any index is taken: it is not looked at. An old daemon lets a UUID take every limit away."""
     value = _size(size)
-    if device.isdigit():
+    if device.isdigit() or asked.mps.machine.driver_major >= _BY_UUID:
         limits.memory[device] = value
     else:
         limits.memory.clear()
-
-
-def _help(_: Asked) -> str:
-    return "\n".join(f"{name} {command.usage}".rstrip() for name, command in COMMANDS.items())
 
 
 def _server_list(asked: Asked) -> str:
@@ -187,8 +190,8 @@ def _device_client_list(asked: Asked) -> str:
     for server in asked.servers(asked.words):
         for index, grant in enumerate(server.context.grants):
             uuid = grant.device.uuid
-            pids = [str(c.peer.pid) for c in server.clients if uuid in c.devices]
-            lines.append(" ".join((f"Device {index} {uuid}:", *pids)))
+            lines.append(f"[{index}] 00:00.0, {grant.device.gpu.product.name}")
+            lines += [f"{c.peer.pid}.{_CONTEXT}" for c in server.clients if uuid in c.devices]
     return "\n".join(lines)
 
 
@@ -200,34 +203,32 @@ def _ps(asked: Asked) -> str:
         raise Captured("Server not found")
     rows: list[tuple[str, ...]] = [("PID", "ID", "SERVER", "DEVICE", "NAMESPACE", "COMMAND")]
     for server in asked.servers(words[1:]):
-        for number, client in enumerate(server.clients):
-            rows += [_row(server, number, client, uuid) for uuid in sorted(client.devices)]
-    return _table(rows)
+        for client in server.clients:
+            rows += [_row(server, client, uuid) for uuid in sorted(client.devices)]
+    return _table("ps", rows)
 
 
-def _row(server: Server, number: int, client: cuda_contexts.Context, uuid: str) -> tuple[str, ...]:
-    pids = str(client.peer.pid), str(number), str(server.peer.pid)
+def _row(server: Server, client: cuda_contexts.Context, uuid: str) -> tuple[str, ...]:
+    pids = str(client.peer.pid), _CONTEXT, str(server.peer.pid)
     return (*pids, uuid[:22], client.namespace, client.command)
 
 
 def _device_query(asked: Asked) -> str:
-    rows: list[tuple[str, ...]] = [("Device Ordinal", "PCI IDs", "UUID", "Name")]
+    """The servers' devices. The daemon's own, under `Default`, are not simulated."""
+    parts = []
     for server in asked.servers(asked.words):
-        rows += [
-            (
-                str(index),
-                grant.device.gpu.slot.pci,
-                grant.device.uuid,
-                grant.device.gpu.product.name,
-            )
-            for index, grant in enumerate(server.context.grants)
-        ]
-    return _table(rows)
+        rows = [("Device Ordinal", "PCI IDs", "UUID", "Name", "Attributes")]
+        for index, grant in enumerate(server.context.grants):
+            gpu = grant.device.gpu
+            domain, bus, device = gpu.slot.pci.split(":")
+            address = f"{domain}:{bus}.{device.partition('.')[0]}.00"
+            rows.append((str(index), address, grant.device.uuid, gpu.product.name, "N/A"))
+        parts.append(f"Server {server.peer.pid}\n{_table('device_query', rows)}")
+    return "\n\n".join(parts)
 
 
-def _table(rows: list[tuple[str, ...]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+def _table(name: str, rows: Iterable[tuple[str, ...]]) -> str:
+    return "\n".join("".join(map(str.ljust, row, _WIDTHS[name])) for row in rows)
 
 
 def _set_default_percentage(asked: Asked) -> str:
@@ -251,7 +252,7 @@ def _percentage_of(asked: Asked) -> str:
 
 
 def _set_default_memory(asked: Asked) -> str:
-    _limit(asked.daemon.defaults, *asked.words)
+    _limit(asked, asked.daemon.defaults, *asked.words)
     return ""
 
 
@@ -261,7 +262,7 @@ def _default_memory(asked: Asked) -> str:
 
 def _set_memory(asked: Asked) -> str:
     pid, device, size = asked.words
-    _limit(asked.server(pid).limits, device, size)
+    _limit(asked, asked.server(pid).limits, device, size)
     return ""
 
 
@@ -289,7 +290,7 @@ def _terminate_client(asked: Asked) -> str:
     for client in server.clients:
         if asked.words[1] == str(client.peer.pid):
             asked.mps.terminate(server, client)
-            return cuda_codes.Result.SUCCESS.constant
+            return str(cuda_codes.Result.SUCCESS.value)
     raise CommandError(f"MPS server {asked.words[0]} has no client {asked.words[1]!r}")
 
 
@@ -326,5 +327,4 @@ COMMANDS = {
     "get_default_client_priority": Command("", _default_priority, changes=False),
     "terminate_client": Command("SERVER_PID CLIENT_PID", _terminate_client),
     "quit": Command("[-t SECONDS]", _quit),
-    "help": Command("", _help, changes=False, since=580),
 }

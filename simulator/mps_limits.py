@@ -1,10 +1,9 @@
 """Limits of MPS: how they are written, and which one binds.
 
 Sources: MPS documentation, "Legacy MPS v2 Interface" and "Environment Variables". How a limit is
-shown again: captures of 535.261.03 and 550.163.01. That a client's limit under a UUID binds, and
-that one for a GPU it does not see drops every limit: measured by NVIDIA on r615 with MPS v3 and one
-GPU (Dynamo, "Per-GPU Compute and Memory Limits with MPS"); taken for true everywhere, since it is
-the client's library that drops them. The scaling of the number of
+shown again: captures of 535.261.03 and 550.163.01. That a limit under a UUID binds (from 580 on in
+the daemon too), and that a client's for a GPU it does not see drops every limit: seen under
+580.159.04 on an H100 and an H200; taken for true everywhere. The scaling of the number of
 clients with MIG slices, and two connections being what a client counts for, are assumed.
 """
 
@@ -78,16 +77,18 @@ def bound_memory(
     """The limit that binds a client on each of the `devices` that it sees; None without one.
 
     `devices` are the server's index of each and its UUID, in the client's own order. The server's
-    limits go by its index, the client's by its own number or by UUID; the smallest binds. A client
-    that names a device which it does not see has no limit at all, not even the server's.
+    limits go by its index, and where that has none by UUID, the client's by its own number or by
+    UUID; the smallest binds. A client that names a device which it does not see has no limit at
+    all, not even the server's.
     """
     named = [{str(own), uuid} for own, (_, uuid) in enumerate(devices)]
     if not set(asked) <= set().union(*named):
         return [None] * len(devices)
     bound: list[int | None] = []
-    for names, (index, _) in zip(named, devices, strict=True):
+    for names, (index, uuid) in zip(named, devices, strict=True):
         limits = [asked[name] for name in names if name in asked]
-        limits += [server[str(index)]] if str(index) in server else []
+        own = server.get(str(index), server.get(uuid))
+        limits += [] if own is None else [own]
         bound.append(min(limits, default=None))
     return bound
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from simulator import client, codes, device_calls, machine
 
-_PCI_ADDRESS = re.compile(r"([0-9A-F]{4}|[0-9A-F]{8}):([0-9A-F]{2}:[0-9A-F]{2}\.[0-7])")
+_PCI_ADDRESS = re.compile(r"([0-9A-F]{4}|[0-9A-F]{8}):([0-9A-F]{2}:[0-9A-F]{2}\.0)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class SystemCalls(client.Client):
 
     @client.call
     def device_get_handle_by_pci_bus_id(self, pci_bus_id: str) -> client.Handle:
-        """Any case, 4 or 8 digits of domain; NOT_FOUND for an address without a visible GPU."""
+        """Any case, 4 or 8 digits of domain, function 0; NOT_FOUND without a visible GPU there."""
         parts = _PCI_ADDRESS.fullmatch(pci_bus_id.upper())
         if parts is None:
             raise codes.NvmlError(codes.Return.INVALID_ARGUMENT)

@@ -33,7 +33,7 @@ static time_t deadline; /* 0: none */
 static int ended;
 static int failure = 1; /* what a daemon that cannot start ends with */
 
-/* In the foreground the control log is the output, and no file (535, 550). */
+/* In the foreground both logs are the output, and no files (535, 550, 580). */
 static void write_log(FILE *file, const char *role, long pid, const char *text)
 {
     char now[32];
@@ -156,7 +156,7 @@ static int start(void)
     if (name_socket(&address) != 0 || lock_directory() != 0)
         return -1;
     control_log = options.foreground ? stdout : open_log("control.log");
-    server_log = open_log("server.log");
+    server_log = options.foreground ? stdout : open_log("server.log");
     if (control_log == NULL || server_log == NULL)
         return -1;
     polled[LISTENER].fd = listen_at(&address);
@@ -236,7 +236,8 @@ static void serve_signal(void)
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
         char number[16], code[16];
         snprintf(number, sizeof number, "%d", pid);
-        snprintf(code, sizeof code, "%d", WIFEXITED(status) ? WEXITSTATUS(status) : 128);
+        /* A killed one is told as 0 too (580). */
+        snprintf(code, sizeof code, "%d", WIFEXITED(status) ? WEXITSTATUS(status) : 0);
         session_send(&node, "mps_exited", number, code, NULL);
     }
 }

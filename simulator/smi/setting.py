@@ -123,14 +123,14 @@ def set_timeslice(nvml: selection.Nvml, ids: str | None, value: str) -> Iterator
 
 
 def list_policies(nvml: selection.Nvml, ids: str | None) -> Iterator[str]:
-    """`compute-policy -l`. The words are assumed, as above."""
-    rule = "+------------------------------------+\n"
-    yield f"{rule}| GPU compute policies:              |\n"
-    yield "| GPU     Name             Value     |\n|====================================|\n"
+    """`compute-policy -l`, as 580.159.04 prints it."""
+    rule = "+-------------------------------------+\n"
+    yield f"{rule}| GPU compute policies:               |\n"
+    yield "| GPU     Name           Value        |\n|=====================================|\n"
     for target in selection.targets(nvml, ids):
         told = selection.answer(nvml.device_get_timeslice, target.handle)
         value = "N/A" if told is None else codes.Timeslice(told).name.title()
-        yield f"| {target.index:>3}     {'Timeslice':<16} {value:<9} |\n{rule}"
+        yield f"| {target.index:>3}   {'Timeslice':<16}{value:<14}|\n{rule}"
 
 
 def _warn(what: str, error: codes.NvmlError) -> Iterator[str]:

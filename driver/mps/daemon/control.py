@@ -202,7 +202,7 @@ def server_failure(text: str) -> str:
     codes = [code for _, _, code in _SERVER_NEWS.findall(text)]
     if not codes or codes[-1] in {"", "0"}:
         return ""
-    return f"the last MPS server ended with exit code {codes[-1]}, see server.log"
+    return f"the last MPS server ended with exit code {codes[-1]}, see the daemon's log"
 
 
 def drop_chatter(lines: Iterable[str]) -> list[str]:

@@ -32,7 +32,7 @@ _EXITS = {
 }
 """A control daemon's exit codes (580, 595), which it does not explain."""
 OUTPUT = "control.log"
-"""The daemon's output with -f: its log, which it then writes to no file (535, 550)."""
+"""The daemon's output with -f: its log and its servers', which then have no files (535 to 580)."""
 _MULTI_USER = {"-M", "-multiuser-server", "--multiuser-server"}
 _LOG = "CUDA_MPS_LOG_DIRECTORY"
 _DEVICES = "CUDA_VISIBLE_DEVICES"

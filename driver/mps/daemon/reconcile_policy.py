@@ -282,7 +282,7 @@ def _late_clients(server: control.Server) -> str:
     clients = ", ".join(str(pid) for pid in server.clients)
     return (
         f"MPS server {server.pid} was told to end while it was idle, and clients came meanwhile: "
-        f"new ones wait until these end: {clients}"
+        f"new ones may wait until these end: {clients}"
     )
 
 

@@ -11,7 +11,8 @@ from tests.contract.nvml.worlds import World
 from tests.support.nvml_codes import code_of
 
 UNKNOWN_UUID = "GPU-00000000-0000-0000-0000-000000000000"
-UNKNOWN_PCI = "00000000:FF:1F.7"
+UNKNOWN_PCI = "00000000:FF:1F.0"
+ANOTHER_FUNCTION = "00000000:FF:1F.7"
 MAX_LINKS = codes.NVLINK_MAX_LINKS
 ABSENT = {codes.Return.NOT_SUPPORTED, codes.Return.FUNCTION_NOT_FOUND}
 
@@ -52,7 +53,9 @@ def test_an_index_past_the_end_is_an_invalid_argument(nvml: Any) -> None:
 
 def test_identities_nobody_has_are_not_found(nvml: Any) -> None:
     assert code_of(nvml.device_get_handle_by_uuid, UNKNOWN_UUID) == codes.Return.NOT_FOUND
-    assert code_of(nvml.device_get_handle_by_pci_bus_id, UNKNOWN_PCI) == codes.Return.NOT_FOUND
+    by_address = nvml.device_get_handle_by_pci_bus_id
+    assert code_of(by_address, UNKNOWN_PCI) == codes.Return.NOT_FOUND
+    assert code_of(by_address, ANOTHER_FUNCTION) == codes.Return.INVALID_ARGUMENT
 
 
 def test_a_gpu_is_the_same_by_index_uuid_and_pci_address(nvml: Any, handles: list[Any]) -> None:

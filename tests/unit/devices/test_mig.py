@@ -22,7 +22,7 @@ def test_profiles_have_distinct_names_fit_for_a_device(name: str, slug: str) -> 
     ("total_mib", "slices", "memory_mib", "name"),
     [
         (183359, 1, 22528, "1g.23gb"),
-        (143771, 3, 71168, "3g.71gb"),
+        (143771, 3, 71424, "3g.71gb"),
         (189471, 2, 46080, "2g.47gb"),
         (81559, 1, 9984, "1g.10gb"),
         (40960, 1, 4864, "1g.5gb"),

@@ -53,9 +53,11 @@ def test_the_smaller_limit_binds_each_by_the_number_its_side_knows_the_device_by
     assert mps_limits.bound_memory(server, {"1": GIB}, both) == [8 * GIB, GIB]
 
 
-def test_a_clients_limit_may_go_by_uuid_and_a_servers_not() -> None:
+def test_limits_may_go_by_uuid_and_a_servers_by_index_comes_first() -> None:
     assert mps_limits.bound_memory({}, {"GPU-a": GIB}, [(0, "GPU-a")]) == [GIB]
-    assert mps_limits.bound_memory({"GPU-a": GIB}, {}, [(0, "GPU-a")]) == [None]
+    assert mps_limits.bound_memory({"GPU-a": GIB}, {}, [(0, "GPU-a")]) == [GIB]
+    both = {"0": 4 * GIB, "GPU-a": 2 * GIB}
+    assert mps_limits.bound_memory(both, {}, [(0, "GPU-a")]) == [4 * GIB]
 
 
 @pytest.mark.parametrize("unseen", ["1", "GPU-b"])

@@ -217,7 +217,7 @@ def test_a_client_that_came_as_its_server_was_told_to_end_is_named() -> None:
     )
     decided = reconcile_policy.decide(WANTED, late)
     assert (decided.act, decided.state) == ("rest", mps_files.State.READY)
-    assert decided.problem.endswith("new ones wait until these end: 11")
+    assert decided.problem.endswith("new ones may wait until these end: 11")
 
 
 def test_limits_are_not_set_for_a_server_that_ends() -> None:

@@ -81,7 +81,7 @@ def test_the_time_slice_is_set_on_the_gpus_named(value: str) -> None:
         "Successfully set timeslice policy with value Medium for GPU 2\n"
     )
     listed = run(nvml, "-i 2 compute-policy -l")[1]
-    assert "|   2     Timeslice        Medium    |\n" in listed
+    assert "|   2   Timeslice       Medium        |\n" in listed
     assert "|   0" not in listed
 
 
@@ -101,7 +101,7 @@ def test_a_vgpu_guest_has_no_time_slice_and_no_reset() -> None:
     nvml = a_client("vgpu-guest")
     text = refused(nvml, "compute-policy --set-timeslice=1", codes.Return.NOT_SUPPORTED)
     assert text.endswith("Failed to set timeslice for requested devices : Not Supported\n")
-    assert "Timeslice        N/A" in run(nvml, "compute-policy -l")[1]
+    assert "Timeslice       N/A" in run(nvml, "compute-policy -l")[1]
     text = refused(nvml, "--gpu-reset -i 0", codes.Return.NOT_SUPPORTED)
     assert text == "Resetting GPU 00000000:02:00.0 is not supported.\n"
 
