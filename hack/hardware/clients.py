@@ -13,13 +13,20 @@ from typing import IO, Any, Self
 
 from driver import errors
 from driver.kubeletplugin.host import driver_root
+from driver.runtime.files import driver_programs
 from hack.hardware import machine
 
 _PROGRAM = Path(__file__).with_name("cuda_client.py")
+_OURS = Path("/")
+_APART = ("unshare", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc")
 
 
 class Client:
-    """One CUDA program; `with` ends it. `uid` runs it as another user."""
+    """One CUDA program; `with` ends it.
+
+    `uid` runs it as another user. With `binds`, folders of ours at paths of its own, it has mounts,
+    process ids and shared memory segments apart from ours, as in a container.
+    """
 
     def __init__(
         self,
@@ -28,20 +35,26 @@ class Client:
         *words: str,
         variables: Mapping[str, str] | None = None,
         uid: int | None = None,
+        binds: Mapping[str, Path] | None = None,
     ) -> None:
         library = target.root.library(driver_root.CUDA_LIBRARY)
         if library is None:
             raise errors.NodeFault("find", driver_root.CUDA_LIBRARY, "no CUDA program can run")
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _PROGRAM.read_text(), str(library), action, *words],
-            env={"PATH": os.defpath, **_libraries(library), **(variables or {})},
-            cwd="/",
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            user=uid,
-            start_new_session=True,
+        program = [sys.executable, "-I", "-S", "-c", _PROGRAM.read_text(), str(library), action]
+        apart = [] if binds is None else [*_APART, *(_as_user(uid) if uid else [])]
+        self._process = driver_programs.Program(_OURS, sys.executable, {}).call(
+            lambda: subprocess.Popen(
+                [*apart, *program, *words],
+                env={"PATH": os.defpath, **_libraries(library), **(variables or {})},
+                cwd="/",
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                user=None if apart else uid,
+                start_new_session=True,
+            ),
+            binds,
         )
         self._input, self._output = _pipes(self._process)
 
@@ -73,6 +86,10 @@ class Client:
     ) -> None:
         self.end()
 
+    def kill(self, number: int) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
+
     def end(self, grace_s: float = 5.0) -> None:
         """Close its stdin, wait, and kill it where that is not enough."""
         with contextlib.suppress(BrokenPipeError):
@@ -83,6 +100,10 @@ class Client:
             self._process.kill()
             self._process.wait()
         self._output.close()
+
+
+def _as_user(uid: int) -> list[str]:
+    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
 
 
 def _libraries(library: Path) -> dict[str, str]:
@@ -101,7 +122,12 @@ def _pipes(process: "subprocess.Popen[str]") -> tuple[IO[str], IO[str]]:
 def ask(target: machine.Machine, action: str, *words: str, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - as Client
     """Run a program to its end; the last line that it printed."""
     with Client(target, action, *words, **options) as client:
-        answer = client.line()
-        while "refusal" not in answer and set(answer) & {"launching", "spinning"}:
-            answer = client.line(60.0)
-        return answer
+        return last(client)
+
+
+def last(client: Client) -> dict[str, Any]:
+    """Read a program's lines to the one that says how it went."""
+    answer = client.line()
+    while "refusal" not in answer and set(answer) & {"launching", "spinning"}:
+        answer = client.line(60.0)
+    return answer

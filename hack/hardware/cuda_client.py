@@ -6,6 +6,7 @@ prints one JSON object a line, and ends when its stdin does.
     info            what CUDA shows of each device, and of its memory
     hold BYTES      allocate so much, say so, and wait for the end of stdin
     fill            allocate until it is refused, and say how much that was
+    pin BYTES       allocate so much page-locked host memory, and let a kernel write to its end
     fault           write to an address that is not mapped, and say what CUDA answers
     spin SECONDS    launch kernels until then; say how many, and the first error
 """
@@ -33,6 +34,7 @@ _PTX = b"""
 }
 \0"""
 _UNMAPPED = 0xDEADBEEF0000
+_MAPPED = 2  # CU_MEMHOSTALLOC_DEVICEMAP
 
 
 class CudaError(Exception):
@@ -143,6 +145,18 @@ def fill(cuda: Cuda) -> None:
         say(taken=taken, refusal=str(refusal))
 
 
+def pin(cuda: Cuda, size: str) -> None:
+    """Allocate page-locked host memory, as a framework's data loader does, and use it."""
+    launch, host, device = cuda.kernel(), ctypes.c_void_p(), ctypes.c_uint64()
+    try:
+        cuda.call("cuMemHostAlloc", ctypes.byref(host), ctypes.c_size_t(int(size)), _MAPPED)
+        cuda.call("cuMemHostGetDevicePointer_v2", ctypes.byref(device), host, 0)
+        launch(device.value + int(size) - 4)
+        say(pinned=int(size), error="")
+    except CudaError as refusal:
+        say(pinned=0, error=str(refusal))
+
+
 def fault(cuda: Cuda) -> None:
     """Write where nothing is mapped."""
     launch = cuda.kernel()
@@ -172,6 +186,7 @@ ACTIONS: dict[str, Callable[..., None]] = {
     "info": info,
     "hold": hold,
     "fill": fill,
+    "pin": pin,
     "fault": fault,
     "spin": spin,
 }

@@ -101,7 +101,8 @@ def _capabilities(root: Path) -> Iterator[facts.Fact]:
     files = {
         str(path.relative_to(below)).replace("mig/", "").removesuffix("/access"): int(minor[1])
         for path in _texts(below)
-        if (minor := _CAPABILITY.search(path.read_text(errors="replace")))
+        if "mig" in path.relative_to(below).parts  # not that of IMEX channels
+        and (minor := _CAPABILITY.search(path.read_text(errors="replace")))
     }
     listed = _listed(root / _MINORS)
     yield facts.Fact("host.capability-minors", files)

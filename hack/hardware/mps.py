@@ -69,36 +69,65 @@ def words(target: machine.Machine) -> Iterator[facts.Fact]:
 
 
 def limits(target: machine.Machine) -> Iterator[facts.Fact]:
-    """Measure what limits of memory and threads do to a client."""
+    """Measure what limits of memory and threads do to a client.
+
+    A daemon's limits are those of servers that start later, so each is set before its first client.
+    """
     with mps_daemon.Daemon(target) as daemon:
         if problem := daemon.ready() or _refusal(target, daemon.variables):
             yield facts.Fact("mps.client", problem=problem)
             return
         yield facts.Fact("mps.client", clients.ask(target, "info", variables=daemon.variables))
-        for name, command in _LIMITS.items():
+        logs = {path.name: path.stat().st_size for path in daemon.log.iterdir()}
+        yield facts.Fact("mps.log-files-of-a-server", logs)
+        daemon.say("set_default_device_pinned_mem_limit 0 2048M")
+        filled = clients.ask(target, "fill", variables=daemon.variables)
+        yield facts.Fact("mps.limit-under-a-server", filled)
+        server = next(iter(daemon.servers()), 0)
+        done = daemon.say(f"set_device_pinned_mem_limit {server} 0 2048M")
+        filled = clients.ask(target, "fill", variables=daemon.variables)
+        yield facts.Fact("mps.limit-of-a-server", {"words": done.text, **filled})
+    uuid = target.nvml().inventory().gpus[0].uuid
+    for name, device, size in _LIMITS:
+        command = f"set_default_device_pinned_mem_limit {device or uuid} {size}"
+        with mps_daemon.Daemon(target) as daemon:
+            daemon.ready()
             daemon.say(command)
             shown = clients.ask(target, "info", variables=daemon.variables)
             filled = clients.ask(target, "fill", variables=daemon.variables)
             yield facts.Fact(f"mps.limit-{name}", {"command": command, **shown, **filled})
+    yield from _limits_of_clients(target, uuid)
+
+
+def _limits_of_clients(target: machine.Machine, uuid: str) -> Iterator[facts.Fact]:
+    """Let clients set limits of their own under a daemon's limit of 4 GiB and 50 %."""
+    with mps_daemon.Daemon(target) as daemon:
+        daemon.ready()
         daemon.say("set_default_device_pinned_mem_limit 0 4096M")
-        for name, extra in _ENVIRONMENTS.items():
+        daemon.say("set_default_active_thread_percentage 50")
+        for name, text in _ENVIRONMENTS.items():
+            extra = {_MEMORY: text.format(uuid=uuid)}
             filled = clients.ask(target, "fill", variables={**daemon.variables, **extra})
             yield facts.Fact(f"mps.client-sets-{name}", {**extra, **filled})
-        for percentage in ("10", "33", "50"):
-            extra = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": percentage}
+        for percentage in ("10", "33", "50", "90"):
+            extra = {_THREADS: percentage}
             shown = clients.ask(target, "info", variables={**daemon.variables, **extra})
             value = {"percentage": percentage, "multiprocessors": shown.get("multiprocessors")}
             yield facts.Fact("mps.multiprocessors", value, shown.get("refusal", ""))
 
 
-_LIMITS = {
-    "by-index": "set_default_device_pinned_mem_limit 0 2048M",
-    "whole-gib": "set_default_device_pinned_mem_limit 0 4606M",
-}
+_MEMORY, _THREADS = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+_LIMITS = (
+    ("by-index", "0", "2048M"),
+    ("whole-gib", "0", "4606M"),
+    ("by-uuid", "", "2048M"),
+)
 _ENVIRONMENTS = {
-    "lower": {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=1024M"},
-    "higher": {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=8192M"},
-    "a-gpu-it-lacks": {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=1024M,7=1024M"},
+    "none": "",
+    "lower": "0=1024M",
+    "higher": "0=8192M",
+    "by-uuid": "{uuid}=1024M",
+    "a-gpu-it-lacks": "0=1024M,7=1024M",
 }
 
 
@@ -168,7 +197,8 @@ def _kill_daemon(_of: machine.Machine, daemon: mps_daemon.Daemon) -> Any:  # noq
 def _second(daemon: mps_daemon.Daemon) -> Iterator[facts.Fact]:
     """Start a second daemon in the same directory, and ask at a path too long for a socket."""
     done = daemon.command("-f").run(5.0)
-    yield facts.Fact("mps.second-daemon", {"status": done.status, "words": done.errors.strip()})
+    words = f"{done.output}{done.errors}".strip()
+    yield facts.Fact("mps.second-daemon", {"status": done.status, "words": words})
     deep = {mps_daemon.PIPE: f"{daemon.pipe}/{'d' * 100}"}
     done = daemon.command(more=deep).run(5.0, "get_server_list\n")
     yield facts.Fact("mps.long-path", {"status": done.status, "words": done.errors.strip()})

@@ -11,9 +11,9 @@ from typing import Any
 import pynvml
 
 from driver import errors
+from driver.kubeletplugin import nvml
 from driver.kubeletplugin.cdi import template
 from driver.kubeletplugin.cdi.driver import files as driver_files
-from driver.kubeletplugin.host import driver_root
 from hack.hardware import facts, machine
 
 _VERSIONS = ("", "_v1", "_v2", "_v3", "_v4")
@@ -37,9 +37,9 @@ def inventory(target: machine.Machine) -> Iterator[facts.Fact]:
 
 def geometry(target: machine.Machine) -> Iterator[facts.Fact]:
     """List MIG's mode and profiles, with the names that NVML has for them, whatever the mode is."""
-    nvml = target.nvml()
-    geometries = {gpu.uuid: gpu.mig for gpu in nvml.inventory().gpus}
-    with nvml.session.use():
+    library = target.nvml()
+    geometries = {gpu.uuid: gpu.mig for gpu in library.inventory().gpus}
+    with library.session.use():
         for uuid, mig in geometries.items():
             handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
             yield facts.Fact("mig.mode", _answer(pynvml.nvmlDeviceGetMigMode, handle), gpu=uuid)
@@ -55,15 +55,22 @@ def geometry(target: machine.Machine) -> Iterator[facts.Fact]:
 
 def functions(target: machine.Machine) -> Iterator[facts.Fact]:
     """List the NVML functions that the driver calls and its library does not have."""
-    names = {
-        name
-        for path in (Path(driver_root.__file__).parent / "nvml").glob("*.py")
-        for name in _FUNCTION.findall(path.read_text())
-        if inspect.isfunction(getattr(pynvml, name, None))
-    }
+    names = called_functions()
     with target.nvml().session.use():
         missing = sorted(name for name in names if not _is_exported(name))
+    yield facts.Fact("nvml.called-functions", len(names))
     yield facts.Fact("nvml.missing-functions", missing)
+
+
+def called_functions() -> frozenset[str]:
+    """Return the NVML functions that the kubelet plugin's modules name."""
+    folder = Path(next(iter(nvml.__path__)))
+    return frozenset(
+        name
+        for path in folder.rglob("*.py")
+        for name in _FUNCTION.findall(path.read_text())
+        if inspect.isfunction(getattr(pynvml, name, None))
+    )
 
 
 def files(target: machine.Machine) -> Iterator[facts.Fact]:

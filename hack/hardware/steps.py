@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from hack.hardware import facts, host, machine, mps, own, product, reading
+from hack.hardware import facts, host, machine, mps, mps_clients, own, product, reading, supervised
 
 LEVELS: Final = ("read", "mps", "own")
 """Each includes the ones before. Only `own` changes settings of the machine."""
@@ -45,6 +45,12 @@ ALL: Final = (
     Step("mps-limits", "mps", 180.0, mps.limits),
     Step("mps-users", "mps", 120.0, mps.users),
     Step("mps-endings", "mps", 240.0, mps.endings),
+    Step("mps-clients", "mps", 90.0, mps_clients.words),
+    Step("mps-by-uuid", "mps", 90.0, mps_clients.limits_by_uuid),
+    Step("mps-kills", "mps", 150.0, mps_clients.sudden_ends),
+    Step("supervisor", "mps", 240.0, supervised.supervisor),
+    Step("containers", "mps", 120.0, supervised.containers),
+    Step("many-clients", "mps", 180.0, supervised.many),
     Step("mig", "own", 300.0, own.mig, own.undo_mig),
     Step("compute-mode", "own", 60.0, own.compute_mode, own.undo_compute_mode),
     Step("time-slice", "own", 90.0, own.time_slice, own.undo_time_slice),
