@@ -28,9 +28,9 @@ HERE: Mapping[str, str] = {
 ON_CLUSTER: Mapping[str, str] = {
     "node": "node",
     "control_plane": "control_plane --gate",
-    "control_plane_kwok": "control_plane --kwok --gate",
+    "control_plane_kwok": "control_plane --kwok --gate --pace-seconds 25",
     "control_plane_5000": (
-        "control_plane --nodes 5000 --gate --rounds 1 --bursts 2 --pace-seconds 60"
+        "control_plane --nodes 5000 --gate --rounds 1 --pace-seconds 50"
     ),
     "herd": "herd",
 }

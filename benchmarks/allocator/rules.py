@@ -12,7 +12,7 @@ from driver.resources.dra import claims
 
 REPLICAS = 50
 ZONES = 10
-ROUNDS, WARM_UP, COUNT = 3, 2 * REPLICAS, 4 * REPLICAS
+ROUNDS, WARM_UP, COUNT = 5, 2 * REPLICAS, 4 * REPLICAS
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
 

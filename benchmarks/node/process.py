@@ -10,7 +10,7 @@ from hack.cluster import api
 from tests.e2e import playground
 
 STARTS = 5
-WIPES = 3
+WIPES = 2
 _CLOCK_BITS, _SCHEDULED = 3, 2
 """Of a process's clock, as clock_getcpuclockid(3) makes its number of the process's."""
 
