@@ -62,8 +62,7 @@ class Node:
                 cwd="/",
                 stdout=log,
                 stderr=log,
-                start_new_session=True,
-            )
+            )  # in the step's session, with which it is killed
 
     def restart(self) -> None:
         """Kill the supervisor and start another."""
@@ -91,7 +90,7 @@ class Node:
 
     @property
     def binds(self) -> dict[str, Path]:
-        """What a container of a client has mounted."""
+        """The mounts of a client's container."""
         return {_INSIDE: self.layout.pipe(self.gpu), "/dev/shm": self.shm}  # noqa: S108
 
     @property
@@ -154,6 +153,7 @@ class Node:
         ends = time.monotonic() + _START_S
         while not self.layout.run_dir.is_dir():
             if self._process.poll() is not None or time.monotonic() > ends:
+                self._process.kill()
                 raise errors.NodeFault("start", "the supervisor", self.log()[-500:])
             time.sleep(_POLL_S)
         return self
