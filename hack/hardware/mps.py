@@ -87,41 +87,38 @@ def limits(target: machine.Machine) -> Iterator[facts.Fact]:
         done = daemon.say(f"set_device_pinned_mem_limit {server} 0 2048M")
         filled = clients.ask(target, "fill", variables=daemon.variables)
         yield facts.Fact("mps.limit-of-a-server", {"words": done.text, **filled})
-    uuid = target.nvml().inventory().gpus[0].uuid
-    for name, device, size in _LIMITS:
-        command = f"set_default_device_pinned_mem_limit {device or uuid} {size}"
+    for name, command in _LIMITS.items():
         with mps_daemon.Daemon(target) as daemon:
             daemon.ready()
             daemon.say(command)
             shown = clients.ask(target, "info", variables=daemon.variables)
             filled = clients.ask(target, "fill", variables=daemon.variables)
             yield facts.Fact(f"mps.limit-{name}", {"command": command, **shown, **filled})
-    yield from _limits_of_clients(target, uuid)
+    yield from _limits_of_clients(target)
 
 
-def _limits_of_clients(target: machine.Machine, uuid: str) -> Iterator[facts.Fact]:
+def _limits_of_clients(target: machine.Machine) -> Iterator[facts.Fact]:
     """Let clients set limits of their own under a daemon's limit of 4 GiB and 50 %."""
+    uuid = target.nvml().inventory().gpus[0].uuid
     with mps_daemon.Daemon(target) as daemon:
         daemon.ready()
         daemon.say("set_default_device_pinned_mem_limit 0 4096M")
         daemon.say("set_default_active_thread_percentage 50")
         for name, text in _ENVIRONMENTS.items():
-            extra = {_MEMORY: text.format(uuid=uuid)}
+            extra = {mps_daemon.MEMORY: text.format(uuid=uuid)}
             filled = clients.ask(target, "fill", variables={**daemon.variables, **extra})
             yield facts.Fact(f"mps.client-sets-{name}", {**extra, **filled})
         for percentage in ("10", "33", "50", "90"):
-            extra = {_THREADS: percentage}
+            extra = {mps_daemon.THREADS: percentage}
             shown = clients.ask(target, "info", variables={**daemon.variables, **extra})
             value = {"percentage": percentage, "multiprocessors": shown.get("multiprocessors")}
             yield facts.Fact("mps.multiprocessors", value, shown.get("refusal", ""))
 
 
-_MEMORY, _THREADS = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
-_LIMITS = (
-    ("by-index", "0", "2048M"),
-    ("whole-gib", "0", "4606M"),
-    ("by-uuid", "", "2048M"),
-)
+_LIMITS = {
+    "by-index": "set_default_device_pinned_mem_limit 0 2048M",
+    "whole-gib": "set_default_device_pinned_mem_limit 0 4606M",
+}
 _ENVIRONMENTS = {
     "none": "",
     "lower": "0=1024M",

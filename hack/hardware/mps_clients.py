@@ -97,7 +97,7 @@ def limits_by_uuid(target: machine.Machine) -> Iterator[facts.Fact]:
     with mps_daemon.Daemon(target) as daemon:
         daemon.ready()
         for size in _SMALL:
-            extra = {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": f"0={size}"}
+            extra = {mps_daemon.MEMORY: f"0={size}"}
             answer = clients.ask(target, "fill", variables={**daemon.variables, **extra})
             yield facts.Fact("mps.small-limit", {"limit": size, **answer})
 

@@ -17,6 +17,9 @@ from hack.hardware import machine
 
 CONTROL: Final = "nvidia-cuda-mps-control"
 PIPE: Final = "CUDA_MPS_PIPE_DIRECTORY"
+MEMORY: Final = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+THREADS: Final = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+"""A client's own limits."""
 _LOG, _VISIBLE = "CUDA_MPS_LOG_DIRECTORY", "CUDA_VISIBLE_DEVICES"
 _READY_S = 3.0
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})

@@ -7,11 +7,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from driver import clock, errors
@@ -158,12 +156,7 @@ class Node:
             time.sleep(_POLL_S)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with contextlib.suppress(errors.NodeFault):
             self.daemons.remove(self.gpu)
         self._process.terminate()
@@ -212,12 +205,12 @@ def _shares(node: Node) -> Iterator[facts.Fact]:
 _SHARES: Final = {
     "ceiling": {},
     "own": {
-        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=2G",
-        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25",
+        mps_daemon.MEMORY: "0=2G",
+        mps_daemon.THREADS: "25",
     },
     "greedy": {
-        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=100G",
-        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "100",
+        mps_daemon.MEMORY: "0=100G",
+        mps_daemon.THREADS: "100",
     },
 }
 
@@ -322,7 +315,7 @@ def many(target: machine.Machine) -> Iterator[facts.Fact]:
                 "status": node.until(lambda status: status.get("clients") == held)["clients"],
             }
         yield facts.Fact("mps.many-clients", value)
-        threading.Event().wait(1.0)
+        time.sleep(1.0)
         yield facts.Fact("mps.after-many-clients", node.ask("info"))
 
 
