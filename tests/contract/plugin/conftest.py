@@ -19,7 +19,7 @@ from simulator import codes, control, layout, store
 from tests.contract import worlds
 from tests.contract.plugin.running import NODE, Host, Running, Start
 from tests.fakes import kubelet as fake_kubelet
-from tests.fakes import waiting
+from tests.fakes import packaged, waiting
 from tests.fakes.apiserver import server as api_server
 
 HERE = Path(__file__).parents[3]
@@ -79,7 +79,9 @@ def start(host: Host, api: api_server.ApiServer, tmp_path: Path) -> Iterator[Sta
         time = clock.SystemClock()
         started_at = time.monotonic()
         with (tmp_path / "log").open("wb") as log:
-            processes.append(subprocess.Popen(command, cwd=HERE, stderr=log))
+            processes.append(
+                subprocess.Popen(command, cwd=HERE, stderr=log, env=packaged.environment())
+            )
         plugin = kubelet.register(within_s=START_S)
         waiting.until(lambda: api.all(gvr.RESOURCE_SLICES), START_S)
         published_s = time.monotonic() - started_at
