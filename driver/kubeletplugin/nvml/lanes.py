@@ -68,10 +68,14 @@ class LaneTask:
         return errors.Hung(self.lane, call, self.time.monotonic() - self.started_at)
 
     def outcome(self) -> Any:  # noqa: ANN401 - of whatever act it was
-        """Return the result of the finished task, or raise its exception."""
-        if self.problem is not None:
-            raise self.problem
-        return self.result
+        """Return the result of the finished task, or raise its exception; only once."""
+        problem, self.problem = self.problem, None
+        if problem is None:
+            return self.result
+        try:
+            raise problem
+        finally:
+            del problem  # its traceback holds this frame and the task: a cycle at every timeout
 
 
 def current_task() -> LaneTask | None:

@@ -1,6 +1,9 @@
 """Acts on threads of their own, of which some do not return in time."""
 
+import contextlib
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -58,6 +61,27 @@ def test_the_caller_gets_the_result_or_error_of_its_act(inside: lanes.Lanes) -> 
     with pytest.raises(errors.DeviceFault) as raised:
         inside.call("GPU-a", fail)
     assert raised.value is fault
+
+
+def test_the_error_of_an_act_is_freed_without_the_cyclic_collector(inside: lanes.Lanes) -> None:
+    freed: list[weakref.ref[errors.DeviceFault]] = []
+
+    def timeout() -> errors.DeviceFault:
+        fault = errors.DeviceFault("GPU-a", "nvmlEventSetWait_v2", 10, "Timeout")
+        freed.append(weakref.ref(fault))
+        return fault
+
+    def fail() -> None:
+        raise timeout()
+
+    gc.disable()
+    try:
+        for _ in range(2):  # the thread keeps its last act until it gets the next
+            with contextlib.suppress(errors.DeviceFault):
+                inside.call("GPU-a", fail)
+        assert freed[0]() is None
+    finally:
+        gc.enable()
 
 
 def test_a_call_that_does_not_return_is_named_and_its_caller_goes(hung: errors.Hung) -> None:
