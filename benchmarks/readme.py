@@ -38,6 +38,7 @@ SUITES: Mapping[str, str] = {
     "quality": "quality beside optima",
     "queues": "queues, gangs and preemption",
     "soak": "the soak",
+    "soak_controllers": "the soak of the controllers",
     "soak_pods": "the soak of real pods",
 }
 

@@ -172,10 +172,11 @@ GATES = (
     ),
     Gate(
         12,
-        "36,000 claims and 1,000 pods while things break: nothing lost, and memory, files and "
-        "threads flat",
+        "36,000 claims and 1,000 pods while things break, and 20,000 pods for the controllers: "
+        "nothing lost, and memory, files and threads flat",
         (
             Command((".venv/bin/python", "-m", "tests.soak", "--cycles", "36000"), 65),
+            Command((".venv/bin/python", "-m", "tests.soak.controllers"), 40),
             Command((".venv/bin/python", "-m", "tests.soak.pods"), 55),
         ),
     ),

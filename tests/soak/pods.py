@@ -1,4 +1,4 @@
-"""Soak the whole driver with real pods: `python -m tests.soak.pods`, or `make soak`'s second part.
+"""Soak the whole driver with real pods: `python -m tests.soak.pods`, or `make soak`'s last part.
 
 A cluster of its own, real kubelets and containers, the load and the faults of `tests.chaos`, a
 fault a minute. Exit code 0: every invariant held and no process of ours grew; 1: otherwise.

@@ -21,6 +21,8 @@ from driver.resources.dra import claims
 _log = structlog.get_logger(__name__)
 _WRITES_PER_S = 20
 _INTERVAL_S = 1.0
+_MAX_WRITTEN = 4_096
+"""Pods whose condition was written last, in some three minutes: caches show it long before."""
 _NORMAL = frozenset(
     {
         reasons.Reason.ALLOCATED,
@@ -46,7 +48,7 @@ class Reporter:
         self._clock = time
         self._lock = threading.Lock()
         self._due: dict[ids.PodUid, tuple[pods.Pod, pods.PendingCondition | None]] = {}
-        self._written: set[ids.PodUid] = set()
+        self._written: dict[ids.PodUid, None] = {}
 
     def event(
         self,
@@ -131,8 +133,16 @@ class Reporter:
             self._requeue(pod, condition)
             return False
         with self._lock:
-            (self._written.discard if condition is None else self._written.add)(pod.uid)
+            self._record_written(pod.uid, has_condition=condition is not None)
         return True
+
+    def _record_written(self, uid: ids.PodUid, *, has_condition: bool) -> None:
+        """Record a condition until the pod shows it; of deleted pods the last ones stay."""
+        self._written.pop(uid, None)
+        if has_condition:
+            self._written[uid] = None
+        if len(self._written) > _MAX_WRITTEN:
+            del self._written[next(iter(self._written))]
 
     def _requeue(self, pod: pods.Pod, condition: pods.PendingCondition | None) -> None:
         """Write the condition later, unless a newer one is due."""

@@ -6,7 +6,7 @@ reference, if it is met before a solution (KEP-4381).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -64,7 +64,7 @@ class RequestCandidates:
     indexes: list[int] = field(default_factory=list)
     selector_errors: dict[int, str] = field(default_factory=dict)
     consumption: dict[int, Mapping[str, quantities.Quantity]] = field(default_factory=dict)
-    rejected: dict[int, reasons.Reason] = field(default_factory=dict)
+    rejected: MutableMapping[int, reasons.Reason] = field(default_factory=dict)
     unavailable: set[int] = field(default_factory=set)
     error: str = ""
 

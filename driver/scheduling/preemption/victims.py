@@ -139,8 +139,12 @@ class VictimIndex:
         for version in (previous, pod):
             self._mark_stale(version.claim_keys if version else ())
         if previous is not None:
-            self._stale.add(self.victim_key(previous))
-            _drop(self._members, self.victim_key(previous), key)
+            previous_key = self.victim_key(previous)
+            _drop(self._members, previous_key, key)
+            if previous_key in self._members or previous_key in self._victims:
+                self._stale.add(previous_key)
+            else:
+                self._stale.discard(previous_key)  # most pods go without ever being victims
             for claim_key in previous.claim_keys:
                 _drop(self._users, claim_key, key)
         if pod is not None:

@@ -129,7 +129,7 @@ class PlacedPods:
         self._nominated: dict[ids.NodeName, dict[ids.Key, pods.Pod]] = {}
         self._nominations: dict[ids.Key, ids.NodeName] = {}
         self._namespaces: dict[str, Mapping[str, str]] = {}
-        self._pending: dict[ids.Key, _Placement | None] = {}
+        self._pending: dict[ids.Key, _Placement] = {}
         self._special: set[ids.Key] = set()
         self._claim_users: dict[ids.Key, int] = {}
         self._pod_claims: dict[ids.Key, tuple[ids.Key, ...]] = {}
@@ -244,16 +244,16 @@ class PlacedPods:
     ) -> list[ids.NodeName]:
         """Set the node of a pod; return the nodes for which it is more than a plain pod.
 
-        Plain pods are counted on the next read: most come and go without one.
+        Plain pods are counted on the next read: most come and go without one. One that goes does
+        not wait for it: it may never come.
         """
         if key not in self._special and (pod is None or _is_plain(pod)):
             self._revision += 1
             if pod is not None and node is not None:
                 self._pending[key] = (node, pod)
-            elif key in self._by_pod:
-                self._pending[key] = None
             else:
                 self._pending.pop(key, None)
+                self._update_counts(key, None)
             return []
         self._pending.pop(key, None)
         if pod is None or _is_plain(pod):
@@ -341,7 +341,7 @@ class PlacedPods:
         del kinds[kind]
         self._anti_affinity.pop(kind, None)
         self._scoring.pop(kind, None)
-        self._kinds.pop(_kind_key(kind), None)
+        self._kinds.pop(_kind_key(kind, kind.affinity), None)
         if not kinds:
             del self._counts[kind.namespace]
 
@@ -371,10 +371,9 @@ def pod_kind(pod: pods.Pod) -> PodKind:
 
 def pod_kind_key(pod: pods.Pod) -> Hashable:
     """Return a key that is equal for pods of one kind."""
-    terms = pod.pod_affinity
+    return _kind_key(pod, pod.pod_affinity)
+
+
+def _kind_key(like: pods.Pod | PodKind, terms: interpod_affinity.PodAffinity) -> Hashable:
     plain = terms is interpod_affinity.NONE
-    return pod.namespace, frozenset(pod.labels.items()), pod.deleting, None if plain else terms
-
-
-def _kind_key(kind: PodKind) -> Hashable:
-    return kind.namespace, frozenset(kind.labels.items()), kind.deleting, kind.affinity
+    return like.namespace, frozenset(like.labels.items()), like.deleting, None if plain else terms

@@ -4,9 +4,11 @@ Of equivalent nodes an idle device is a candidate on all or on none, for the sam
 node only the devices in use are checked again.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
 from typing import overload
 
+from driver import reasons
 from driver.resources.dra import claims, pools
 from driver.scheduling.allocator import candidates
 from driver.scheduling.allocator.equivalence import node_signature
@@ -107,6 +109,37 @@ def _device_indexes(pool: pools.Pool) -> Mapping[str, int]:
     return {device.name: index for index, device in enumerate(devices)}
 
 
+class Rejected(MutableMapping[int, reasons.Reason]):
+    """Rejected devices of a node: what is set here, and of the others those that are not in use.
+
+    A node with MIG has hundreds of them, of which few differ from those of an idle node.
+    """
+
+    __slots__ = ("_idle", "_in_use", "_own")
+
+    def __init__(self, idle: Mapping[int, reasons.Reason], in_use: Mapping[int, Hashable]) -> None:
+        self._idle = idle
+        self._in_use = in_use
+        self._own: dict[int, reasons.Reason] = {}
+
+    def __getitem__(self, index: int) -> reasons.Reason:
+        return (self._own if index in self._in_use else self._idle)[index]
+
+    def __setitem__(self, index: int, reason: reasons.Reason) -> None:
+        self._own[index] = reason
+
+    def __delitem__(self, index: int) -> None:
+        del self._own[index]
+
+    def __iter__(self) -> Iterator[int]:
+        return itertools.chain(
+            (index for index in self._idle if index not in self._in_use), self._own
+        )
+
+    def __len__(self) -> int:
+        return len(self._idle) - len(self._idle.keys() & self._in_use.keys()) + len(self._own)
+
+
 class EquivalentCandidates:
     """Candidates of a subrequest on equivalent nodes: those of a node whose devices are idle.
 
@@ -133,20 +166,19 @@ class EquivalentCandidates:
             [index for index in idle.indexes if index not in devices.uses],
             dict(idle.selector_errors),
             dict(idle.consumption),
-            dict(idle.rejected),
+            Rejected(idle.rejected, devices.uses),
             set(idle.unavailable),
             idle.error,
         )
         for index in devices.uses:
             options.selector_errors.pop(index, None)
             options.consumption.pop(index, None)
-            options.rejected.pop(index, None)
             options.unavailable.discard(index)
             outcome = self._device_in_use(devices, index, device_filter)
             options.indexes += outcome.indexes
             options.selector_errors |= outcome.selector_errors
             options.consumption |= outcome.consumption
-            options.rejected |= outcome.rejected
+            options.rejected.update(outcome.rejected)
             options.unavailable |= outcome.unavailable
         options.indexes.sort()
         return options

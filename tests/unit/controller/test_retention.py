@@ -1,0 +1,95 @@
+"""Pods and claims that have gone leave nothing behind, however many there were."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.fakes import deciding
+from tests.support import retained
+from tests.support.builders import objects
+
+PODS, SAMPLE = 600, 50
+"""More pods than most caches hold; those are cleared, or lose what was used first."""
+BOUNDED = {"ChangeLog", "Reporter"}
+"""Classes with bounds that no test here fills: 65,536 changes, 4,096 conditions."""
+SPREAD = {
+    "maxSkew": 9,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "web"}},
+}
+
+
+class Fleet:
+    """A node of two GPUs, and pods with labels of their own, as a Job's are."""
+
+    def __init__(self, gpus: int, *, nominated: bool = False, **spec: Any) -> None:
+        self.world = deciding.World(2)
+        self._gpus = gpus
+        self._nominated = nominated
+        self._spec = spec
+        self._made = 0
+        self._previous = ""
+
+    def peaks(self, count: int) -> Counter[str]:
+        """Have pods come, wait or run, and go; return the most that each class held meanwhile."""
+        most = Counter[str]()
+        for number in range(count):
+            self._made += 1
+            self._arrive(f"{self._made}")
+            self._leave(self._previous)
+            self._previous = f"{self._made}"
+            if number % SAMPLE == 0:
+                most |= self._entries()
+        return most
+
+    def _arrive(self, number: str) -> None:
+        world, name, claim = self.world, f"pod-{number}", f"claim-{number}"
+        entry = {"name": "gpu", "resourceClaimName": claim}
+        pod = objects.a_pod(name, resourceClaims=[entry], **self._spec)
+        pod["metadata"]["labels"] = {"app": "web", "job-name": name}
+        world.add(objects.a_claim(claim, objects.a_request("gpu", self._gpus)), pod)
+        world.settle()
+        if node := world.node_of(claim):
+            if self._nominated:
+                world.change_pod(name, nominatedNodeName=node)
+                world.settle()
+            world.scheduled(name, node, claim)
+            world.change_pod(name, phase="Running", nominatedNodeName=None)
+            world.settle()
+        assert (world.waiting_for(name) is None) is bool(node)
+
+    def _leave(self, number: str) -> None:
+        world = self.world
+        claim = world.server.claims.pop(f"default/claim-{number}", None)
+        if claim is not None:
+            world.remove_pod(f"pod-{number}")
+            world.stores.claims.apply(world.server.newer(claim), deleted=True)
+            world.settle()
+
+    def _entries(self) -> Counter[str]:
+        """Return what the controller holds, by class."""
+        world = self.world
+        roots = world.decider, world.stores, world.items, world.saying
+        return retained.entries(roots, (world.server, world.told, world.clock, world.registry))
+
+
+@pytest.mark.parametrize(
+    "fleet",
+    [
+        pytest.param(Fleet(1), id="placed"),
+        pytest.param(Fleet(1, nominated=True), id="placed and nominated"),
+        pytest.param(Fleet(1, topologySpreadConstraints=[SPREAD]), id="placed with a spread"),
+        pytest.param(Fleet(9), id="never placed"),
+        pytest.param(Fleet(9, topologySpreadConstraints=[SPREAD]), id="never placed with a spread"),
+    ],
+)
+def test_a_pod_that_has_gone_leaves_nothing(fleet: Fleet) -> None:
+    first, second = fleet.peaks(PODS), fleet.peaks(PODS)
+    grown = {
+        name: count - first[name]
+        for name, count in second.items()
+        if count - first[name] >= PODS // 2 and name not in BOUNDED
+    }
+    assert grown == {}
