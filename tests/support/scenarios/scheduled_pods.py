@@ -32,3 +32,12 @@ def held(world: World) -> list[dict[str, Any]]:
 
 def told(world: World, reason: str) -> list[str]:
     return [text for kind, why, text in world.told.lines if kind == "Pod" and why == reason]
+
+
+def works(world: World, name: str, last: str, percent: int = 0) -> None:
+    """What the plugin says of the devices of a pod's claim."""
+    claim = world.server.claims[f"default/{name}-gpu"]
+    (result,) = claim["status"]["allocation"]["devices"]["results"]
+    keys = {key: result[key] for key in ("driver", "pool", "device")}
+    data = {"lastBusy": last, "utilization": percent}
+    world.add({**claim, "status": {**claim["status"], "devices": [{**keys, "data": data}]}})

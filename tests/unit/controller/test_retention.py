@@ -7,7 +7,8 @@ import pytest
 
 from tests.fakes import deciding
 from tests.support import retained
-from tests.support.builders import objects
+from tests.support.builders import objects, scheduler_objects
+from tests.support.scenarios import scheduled_pods
 
 PODS, SAMPLE = 600, 50
 """More pods than most caches hold; those are cleared, or lose what was used first."""
@@ -93,3 +94,41 @@ def test_a_pod_that_has_gone_leaves_nothing(fleet: Fleet) -> None:
         if count - first[name] >= PODS // 2 and name not in BOUNDED
     }
     assert grown == {}
+
+
+def test_a_pod_that_was_evicted_leaves_nothing() -> None:
+    world = deciding.World(1)
+    sizes = []
+    for turn in range(4):
+        low, high = f"low-{turn}", f"high-{turn}"
+        world.add(*scheduler_objects.a_pod(low))
+        scheduled_pods.runs(world, low)
+        world.add(*scheduler_objects.a_pod(high, 1000))
+        world.settle()
+        world.settle()
+        assert world.server.evicted[-1] == low
+        scheduled_pods.leaves(world, low)
+        assert scheduled_pods.has(world, high)
+        world.settle(2.0)
+        scheduled_pods.leaves(world, high)
+        world.settle(10.0)
+        sizes.append(retained.entries((world.decider,), (world.stores,))["EvictionRequester"])
+    assert sizes == sizes[:1] * 4
+
+
+def test_an_idle_workload_that_has_gone_leaves_nothing() -> None:
+    world = deciding.World(1)
+    world.add(scheduler_objects.a_queue("a", idleReclaim={"after": "1m", "action": "report"}))
+    sizes = []
+    for turn in range(4):
+        name = f"lazy-{turn}"
+        world.add(*scheduler_objects.a_pod(name, queue="a"))
+        scheduled_pods.runs(world, name)
+        world.settle(1801.0)
+        scheduled_pods.works(world, name, "2026-11-21T09:00:00Z")
+        world.settle()
+        assert len(scheduled_pods.told(world, "Idle")) == turn + 1
+        sizes.append(retained.entries((world.decider,), (world.stores,))["IdleReclaim"])
+        scheduled_pods.leaves(world, name)
+        world.settle()
+    assert sizes == sizes[:1] * 4

@@ -52,7 +52,6 @@ class EvictionRequester:
         for victim in reservation.evicting:
             pod = self._context.stores.pods.get(victim.key)
             if pod is None or pod.uid != victim.uid or pod.deleting or pod.finished:
-                self._retry_at.pop(victim.uid, None)
                 continue
             words = self._messages.get(reservation.key, _NOTHING)
             for_whom = (
@@ -82,7 +81,8 @@ class EvictionRequester:
     ) -> None:
         """Evict a pod unless it was requested within `RETRY_S`."""
         now = self._context.clock.monotonic()
-        if self._retry_at.get(pod.uid, 0.0) > now:
+        self._retry_at = {uid: end for uid, end in self._retry_at.items() if end > now}
+        if pod.uid in self._retry_at:
             return
         self._retry_at[pod.uid] = now + RETRY_S
         pod_claims = stores.pod_claims(self._context.stores, pod)

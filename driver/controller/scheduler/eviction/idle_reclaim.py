@@ -82,6 +82,8 @@ class IdleReclaim:
             return _RETRY_S
         message = f"{words}: {stays}" if policy.action == "evict" else words
         if self._reported.get(unit.key) != leaf:
+            live = self._victims.all_victims(self._context.view)
+            self._reported = {key: name for key, name in self._reported.items() if key in live}
             self._reported[unit.key] = leaf
             self._report(unit, reasons.Reason.IDLE, message)
         return None

@@ -6,16 +6,7 @@ import pytest
 
 from tests.fakes.deciding import World
 from tests.support.builders.scheduler_objects import a_pod, a_queue
-from tests.support.scenarios.scheduled_pods import runs, told
-
-
-def works(world: World, name: str, last: str, percent: int = 0) -> None:
-    """What the plugin says of the devices of a pod's claim."""
-    claim = world.server.claims[f"default/{name}-gpu"]
-    (result,) = claim["status"]["allocation"]["devices"]["results"]
-    keys = {key: result[key] for key in ("driver", "pool", "device")}
-    data = {"lastBusy": last, "utilization": percent}
-    world.add({**claim, "status": {**claim["status"], "devices": [{**keys, "data": data}]}})
+from tests.support.scenarios.scheduled_pods import runs, told, works
 
 
 def a_world(action: str, **more: Any) -> World:
