@@ -108,7 +108,7 @@ class AllocatedDevices:
                 self._holders[device] = remaining
             else:
                 self._holders.pop(device, None)
-                self._by_pool[device.driver, device.pool].discard(device.device)
+                self._release(device)
         results = [*_consuming_results(current)]
         if current is not None:
             for result in results:
@@ -117,6 +117,14 @@ class AllocatedDevices:
                 holders = (*self.holders(device), snapshot.Holder(key, result, current))
                 self._holders[device] = tuple(sorted(holders, key=lambda entry: entry.claim))
         return [*released, *(entry.device for entry in results)]
+
+    def _release(self, device: claims.DeviceId) -> None:
+        """Remove a device from those of its pool; a claim may have several shares of it."""
+        in_pool = self._by_pool.get((device.driver, device.pool))
+        if in_pool is not None:
+            in_pool.discard(device.device)
+            if not in_pool:
+                del self._by_pool[device.driver, device.pool]
 
     def remaining_counters(self, pool: pools.Pool) -> snapshot.CounterAmounts:
         """Return what allocated devices leave of a pool's counters, each charged once (KEP-4815).

@@ -1,6 +1,7 @@
 """ResourceSlices by pool, with the taints of rules, and the pools that each node reaches. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from driver import ids
 from driver.resources.core import nodes
@@ -9,6 +10,8 @@ from driver.scheduling.snapshot import snapshot
 
 ALL_NODES = ids.NodeName("")
 """Location of a pool that is not local to one node."""
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 class _LazyPools(Mapping[snapshot.PoolKey, pools.Pool]):
@@ -49,7 +52,7 @@ class PoolIndex:
         if old is not None:
             key = old.driver, old.pool
             self._unindex(key)
-            del self._members[key][name]
+            _remove(self._members, key, name)
             self._index(key)
         if new is not None:
             self._slices[name] = new
@@ -62,7 +65,7 @@ class PoolIndex:
         """Set or delete a rule."""
         previous = self._rules.pop(name, None)
         if previous is not None:
-            del self._rules_by_pool[previous.pool][name]
+            _remove(self._rules_by_pool, previous.pool, name)
         if rule is not None:
             self._rules[name] = rule
             self._rules_by_pool.setdefault(rule.pool, {})[name] = rule
@@ -122,7 +125,11 @@ class PoolIndex:
         self._pools.pop(key, None)
         self._network_pools.discard(key)
         for name in self.pool_nodes(key):
-            self._node_pools.get(name, set()).discard(key)
+            reached = self._node_pools.get(name)
+            if reached is not None:
+                reached.discard(key)
+                if not reached:
+                    del self._node_pools[name]
 
     def _index(self, key: snapshot.PoolKey) -> None:
         for name in self.pool_nodes(key):
@@ -130,3 +137,10 @@ class PoolIndex:
                 self._network_pools.add(key)
             else:
                 self._node_pools.setdefault(name, set()).add(key)
+
+
+def _remove(index: dict[_Key, dict[str, _Value]], key: _Key, name: str) -> None:
+    """Remove an entry, and the mapping of its key if it was the last there."""
+    del index[key][name]
+    if not index[key]:
+        del index[key]

@@ -10,7 +10,8 @@ from tests.support import retained
 from tests.support.builders import objects, scheduler_objects
 from tests.support.scenarios import scheduled_pods
 
-PODS, SAMPLE = 600, 50
+PODS, SAMPLE, NODES = 600, 50, 300
+HOST = "kubernetes.io/hostname"
 """More pods than most caches hold; those are cleared, or lose what was used first."""
 BOUNDED = {"ChangeLog", "Reporter"}
 """Classes with bounds that no test here fills: 65,536 changes, 4,096 conditions."""
@@ -132,3 +133,35 @@ def test_an_idle_workload_that_has_gone_leaves_nothing() -> None:
         scheduled_pods.leaves(world, name)
         world.settle()
     assert sizes == sizes[:1] * 4
+
+
+def test_a_node_that_has_gone_leaves_nothing() -> None:
+    world = deciding.World(1)
+    first, second = _peaks(world, 0), _peaks(world, NODES)
+    grown = {name: count - first[name] for name, count in second.items() if name not in BOUNDED}
+    assert {name: more for name, more in grown.items() if more >= NODES // 2} == {}
+
+
+def _peaks(world: deciding.World, start: int) -> Counter[str]:
+    """Have nodes come, run a pod each, and go; return the most that each class held meanwhile."""
+    most = Counter[str]()
+    for number in range(start, start + NODES):
+        name, pod = f"spot-{number}", f"pod-{number}"
+        node = world.put_node(name)
+        gpus = world.server.newer(objects.a_slice(name, 2))
+        world.stores.slices.apply(gpus)
+        world.add(*scheduler_objects.a_pod(pod, spec={"nodeSelector": {HOST: name}}))
+        scheduled_pods.runs(world, pod)
+        assert world.node_of(f"{pod}-gpu") == name
+        scheduled_pods.leaves(world, pod)
+        claim = world.server.newer(world.server.claims.pop(f"default/{pod}-gpu"))
+        world.stores.claims.apply(claim, deleted=True)
+        world.stores.slices.apply(world.server.newer(gpus), deleted=True)
+        world.stores.nodes.apply(world.server.newer(node), deleted=True)
+        del world.server.nodes[name]
+        world.settle()
+        roots = world.decider, world.stores, world.items, world.saying
+        outside = world.server, world.told, world.clock, world.registry
+        if number % 20 == 0:
+            most |= retained.entries(roots, outside)
+    return most
