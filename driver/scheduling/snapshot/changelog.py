@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from driver import ids
 
-_MAX_ENTRIES = 1 << 16
+_MAX_ENTRIES = 1 << 15
+"""Of a longer log the older half goes: whoever has not read it takes every node as changed."""
 
 
 class ChangeLog:
@@ -27,11 +28,11 @@ class ChangeLog:
 
     def add(self, names: Iterable[ids.NodeName]) -> None:
         """Record changed nodes."""
-        changed = [*names]
-        if len(self._log) + len(changed) > _MAX_ENTRIES:
-            self.invalidate()
-        else:
-            self._log += changed
+        self._log += names
+        dropped = len(self._log) - _MAX_ENTRIES // 2
+        if dropped > _MAX_ENTRIES // 2:
+            del self._log[:dropped]
+            self._first += dropped
 
     def invalidate(self) -> None:
         """Record that any node may have changed."""

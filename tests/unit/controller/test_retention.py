@@ -14,7 +14,7 @@ PODS, SAMPLE, NODES = 600, 50, 300
 HOST = "kubernetes.io/hostname"
 """More pods than most caches hold; those are cleared, or lose what was used first."""
 BOUNDED = {"ChangeLog", "Reporter"}
-"""Classes with bounds that no test here fills: 65,536 changes, 4,096 conditions."""
+"""Classes with bounds that no test here fills: 32,768 changes, 4,096 conditions."""
 SPREAD = {
     "maxSkew": 9,
     "topologyKey": "kubernetes.io/hostname",
@@ -148,7 +148,7 @@ def _peaks(world: deciding.World, start: int) -> Counter[str]:
     for number in range(start, start + NODES):
         name, pod = f"spot-{number}", f"pod-{number}"
         node = world.put_node(name)
-        gpus = world.server.newer(objects.a_slice(name, 2))
+        gpus = world.server.newer(objects.a_slice(name, 8))
         world.stores.slices.apply(gpus)
         world.add(*scheduler_objects.a_pod(pod, spec={"nodeSelector": {HOST: name}}))
         scheduled_pods.runs(world, pod)

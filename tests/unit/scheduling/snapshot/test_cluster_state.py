@@ -192,7 +192,7 @@ def test_a_log_that_grows_too_long_is_forgotten() -> None:
     view = two_nodes()
     cordoned = [objects.node("node-a", unschedulable=bool(entry)) for entry in (1, 0)]
     mark = view.revision
-    for index in range(1 << 16):
+    for index in range(1 << 15):
         view.set_node(A, cordoned[index % 2])
     assert changed(view, mark) == {A}
     view.set_node(A, cordoned[0])
