@@ -29,7 +29,7 @@ from driver.controller.web import leader, page, recent_events
 from driver.controller.web import source as web_source
 from driver.kube import backoff, client, fenced_writer, gvr, lease, reflector, workqueue
 from driver.kube.events import recorder
-from driver.runtime import gc_tuning, lifecycle
+from driver.runtime import gc_tuning, lifecycle, malloc
 from driver.runtime.metrics import collector as metric_collector
 from driver.runtime.metrics import server
 from driver.scheduling.allocator import settings
@@ -116,6 +116,7 @@ class App:
         )
         life.thread("telemetry", telemetry.run)
         life.thread("elector", self._leadership.run)
+        life.thread("heap", malloc.HeapTrimmer(self._clock).run)
         life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)
         life.on_stop("side-writers", side_pool.shutdown)  # after the writers, who wait for them
         life.on_stop("writers", lambda: pool.shutdown(wait=True, cancel_futures=True))
