@@ -39,7 +39,7 @@ _PLACED = {"nodeSelector": fixture.LANE, "terminationGracePeriodSeconds": 0}
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Options: pods in all, and a second."""
+    """Options: pods in all, and a second; 0: as fast as it goes."""
 
     seed: int
     pods: int
@@ -48,7 +48,7 @@ class Asked:
     @property
     def sample_s(self) -> float:
         """Seconds between two samples."""
-        return max(SHORTEST_S, self.pods / self.rate / SAMPLES)
+        return max(SHORTEST_S, self.pods / self.rate / SAMPLES) if self.rate else SHORTEST_S
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Load:
             if self._planned >= self._asked.pods:
                 return None
             work = next(work for work in self._drawn if work.form is not asks.Form.ADMIN)
-            due_s = self._planned / self._asked.rate
+            due_s = self._planned / self._asked.rate if self._asked.rate else 0.0
             self._planned += work.pods
             return due_s, work
 
@@ -180,10 +180,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, chaos.end)
     request = Asked(chosen.seed, chosen.pods, chosen.rate)
     with chaos.cluster() as cluster, _fleet(cluster) as kube:
-        seen = fixture.Seen(kube)
-        soak = Soak(_pids(cluster, kube), Load(kube, request, seen, clock.SystemClock()), request)
+        seen, pids = fixture.Seen(kube), _pids(cluster, kube)
+        soak = Soak(pids, Load(kube, request, seen, clock.SystemClock()), request)
         soak.run()
         seen.close()
+        if (after := _pids(cluster, kube)) != pids:
+            soak.book.broken.append(f"the controllers were {pids}, and are {after}")
     return _report(soak, request)
 
 
@@ -213,6 +215,8 @@ def _fleet(cluster: api.Cluster) -> Iterator[client.KubeClient]:
 def _report(soak: Soak, request: Asked) -> int:
     """Say and record what became of it."""
     book, growths = soak.book, soak.growths()
+    if not book.broken and book.pods < request.pods:
+        book.broken.append(f"{book.pods} of {request.pods} pods came and went")
     chaos.say(f"{book.pods} pods in {book.seconds:.0f} s: {dict(book.gone)}")
     for message in [*(growth.text for growth in growths), *book.broken]:
         chaos.say(message)
@@ -237,7 +241,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m tests.soak.controllers", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--pods", type=int, default=PODS, help="how many in all")
-    parser.add_argument("--rate", type=float, default=RATE, help="pods a second")
+    parser.add_argument(
+        "--rate", type=float, default=RATE, help="pods a second; 0: as fast as it goes"
+    )
     parser.add_argument("--seed", type=int, default=SEED, help="draws the pods and their claims")
     return parser
 

@@ -5,7 +5,14 @@ node only the devices in use are checked again.
 """
 
 import itertools
-from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import (
+    Hashable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+    ValuesView,
+)
 from typing import overload
 
 from driver import reasons
@@ -110,17 +117,22 @@ def _device_indexes(pool: pools.Pool) -> Mapping[str, int]:
 
 
 class Rejected(MutableMapping[int, reasons.Reason]):
-    """Rejected devices of a node: what is set here, and of the others those that are not in use.
+    """Rejected devices of a node: `own` of those in use, and of the others those of an idle node.
 
     A node with MIG has hundreds of them, of which few differ from those of an idle node.
     """
 
     __slots__ = ("_idle", "_in_use", "_own")
 
-    def __init__(self, idle: Mapping[int, reasons.Reason], in_use: Mapping[int, Hashable]) -> None:
+    def __init__(
+        self,
+        idle: Mapping[int, reasons.Reason],
+        in_use: Mapping[int, Hashable],
+        own: dict[int, reasons.Reason],
+    ) -> None:
         self._idle = idle
         self._in_use = in_use
-        self._own: dict[int, reasons.Reason] = {}
+        self._own = own
 
     def __getitem__(self, index: int) -> reasons.Reason:
         return (self._own if index in self._in_use else self._idle)[index]
@@ -138,6 +150,11 @@ class Rejected(MutableMapping[int, reasons.Reason]):
 
     def __len__(self) -> int:
         return len(self._idle) - len(self._idle.keys() & self._in_use.keys()) + len(self._own)
+
+    def values(self) -> ValuesView[reasons.Reason]:
+        """Return the reasons; looked up one by one they would take ten times as long."""
+        idle = {index: why for index, why in self._idle.items() if index not in self._in_use}
+        return (idle | self._own).values()
 
 
 class EquivalentCandidates:
@@ -159,14 +176,14 @@ class EquivalentCandidates:
         self, devices: EquivalentDevices, device_filter: candidates.DeviceFilter
     ) -> candidates.RequestCandidates:
         """Return the candidates of a node."""
-        idle = self._idle
+        idle, own = self._idle, dict[int, reasons.Reason]()
         options = candidates.RequestCandidates(
             idle.subrequest,
             idle.by_need,
             [index for index in idle.indexes if index not in devices.uses],
             dict(idle.selector_errors),
             dict(idle.consumption),
-            Rejected(idle.rejected, devices.uses),
+            Rejected(idle.rejected, devices.uses, own),
             set(idle.unavailable),
             idle.error,
         )
@@ -178,7 +195,7 @@ class EquivalentCandidates:
             options.indexes += outcome.indexes
             options.selector_errors |= outcome.selector_errors
             options.consumption |= outcome.consumption
-            options.rejected.update(outcome.rejected)
+            own |= outcome.rejected
             options.unavailable |= outcome.unavailable
         options.indexes.sort()
         return options

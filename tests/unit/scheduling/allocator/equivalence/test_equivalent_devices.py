@@ -1,6 +1,9 @@
+from collections import Counter
+
 import pytest
 
 from driver import ids
+from driver.reasons import Reason
 from driver.scheduling.allocator import candidates
 from driver.scheduling.allocator.equivalence import equivalent_devices, node_signature
 from driver.scheduling.snapshot import cluster_state
@@ -9,6 +12,11 @@ from tests.support.allocation import NODE, OURS, wants
 from tests.support.builders import objects
 
 SHARE = objects.a_share_device("ts-0")
+IDLE_NODE = {
+    0: Reason.SELECTOR_MISMATCH,
+    1: Reason.SELECTOR_MISMATCH,
+    2: Reason.DEVICE_TAINTED,
+}
 FAILING = 'device.attributes["gpu.ration.dev"].nope == "x"'
 
 
@@ -57,3 +65,19 @@ def test_candidates_of_idle_devices_become_those_of_the_node(
         want.subrequests[0], candidates.node_devices(view, node), shares, OURS
     )
     assert derived == expected
+
+
+def test_devices_in_use_have_reasons_of_their_own_or_none() -> None:
+    rejected = equivalent_devices.Rejected(
+        IDLE_NODE, {1: "a", 2: "b", 7: "c"}, {7: Reason.DEVICE_IN_USE}
+    )
+    assert dict(rejected) == {0: Reason.SELECTOR_MISMATCH, 7: Reason.DEVICE_IN_USE}
+    assert len(rejected) == 2
+    assert 1 not in rejected
+    assert Counter(rejected.values()) == {Reason.SELECTOR_MISMATCH: 1, Reason.DEVICE_IN_USE: 1}
+
+
+def test_without_devices_in_use_all_are_those_of_an_idle_node() -> None:
+    rejected = equivalent_devices.Rejected(IDLE_NODE, {}, {})
+    assert dict(rejected) == IDLE_NODE
+    assert [*rejected.values()] == [*IDLE_NODE.values()]
