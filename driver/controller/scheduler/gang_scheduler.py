@@ -66,8 +66,11 @@ class GangScheduler:
         live = self._index.members(item.key)
         if any(pod.uid in self._context.memory.in_flight for pod in live):
             return None  # its end brings the gang back
+        if not live:
+            self._context.memory.waiting.pop(item, None)
+            return None
         members = self._members(live)
-        if not live or members is None:
+        if members is None:
             return None
         try:
             gang = gang_index.read_gang(

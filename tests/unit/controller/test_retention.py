@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from driver import names
 from tests.fakes import deciding
 from tests.support import retained
 from tests.support.builders import objects, scheduler_objects
@@ -43,7 +44,7 @@ class Fleet:
             self._leave(self._previous)
             self._previous = f"{self._made}"
             if number % SAMPLE == 0:
-                most |= self._entries()
+                most |= _held(self.world)
         return most
 
     def _arrive(self, number: str) -> None:
@@ -69,12 +70,6 @@ class Fleet:
             world.remove_pod(f"pod-{number}")
             world.stores.claims.apply(world.server.newer(claim), deleted=True)
             world.settle()
-
-    def _entries(self) -> Counter[str]:
-        """Return what the controller holds, by class."""
-        world = self.world
-        roots = world.decider, world.stores, world.items, world.saying
-        return retained.entries(roots, (world.server, world.told, world.clock, world.registry))
 
 
 @pytest.mark.parametrize(
@@ -160,8 +155,46 @@ def _peaks(world: deciding.World, start: int) -> Counter[str]:
         world.stores.nodes.apply(world.server.newer(node), deleted=True)
         del world.server.nodes[name]
         world.settle()
-        roots = world.decider, world.stores, world.items, world.saying
-        outside = world.server, world.told, world.clock, world.registry
         if number % 20 == 0:
-            most |= retained.entries(roots, outside)
+            most |= _held(world)
     return most
+
+
+@pytest.mark.parametrize("gpus", [1, 9])
+def test_a_gang_that_has_gone_leaves_nothing(gpus: int) -> None:
+    world = deciding.World(2)
+    first, second = (_gang_peaks(world, start, gpus) for start in (0, NODES))
+    grown = {name: count - first[name] for name, count in second.items() if name not in BOUNDED}
+    assert {name: more for name, more in grown.items() if more >= NODES // 2} == {}
+
+
+def _gang_peaks(world: deciding.World, start: int, gpus: int) -> Counter[str]:
+    """Have gangs of two come, wait or run, and go; return the most that each class held."""
+    most = Counter[str]()
+    for number in range(start, start + NODES):
+        members = [f"gang-{number}-{index}" for index in range(2)]
+        for name in members:
+            pod = objects.a_pod(name, resourceClaims=[{"name": "gpu", "resourceClaimName": name}])
+            pod["metadata"]["labels"] = {names.GANG_LABEL: f"gang-{number}"}
+            pod["metadata"]["annotations"] = {names.GANG_SIZE: "2"}
+            world.add(objects.a_claim(name, objects.a_request("gpu", gpus)), pod)
+        world.settle()
+        assert [world.node_of(name) for name in members] == ["node-0" if gpus == 1 else None] * 2
+        for name in members if gpus == 1 else ():
+            world.scheduled(name, "node-0", name)
+        world.settle()
+        assert [world.waiting_for(name) is None for name in members] == [gpus == 1] * 2
+        for name in members:
+            world.remove_pod(name)
+            claim = world.server.newer(world.server.claims.pop(f"default/{name}"))
+            world.stores.claims.apply(claim, deleted=True)
+        world.settle()
+        if number % 20 == 0:
+            most |= _held(world)
+    return most
+
+
+def _held(world: deciding.World) -> Counter[str]:
+    """Return what the controller holds, by class."""
+    roots = world.decider, world.stores, world.items, world.saying
+    return retained.entries(roots, (world.server, world.told, world.clock, world.registry))
