@@ -171,15 +171,20 @@ def ask(kube: client.KubeClient, names: Sequence[str], pace: float = 0.0) -> dic
 @contextlib.contextmanager
 def namespace(kube: client.KubeClient) -> Iterator[None]:
     """The namespace of the pods; its end takes all of them away, and waits for it."""
-    kube.create(gvr.NAMESPACES, {"metadata": {"name": fixtures.NAMESPACE}})
-    accounts = gvr.Resource("", "v1", "serviceaccounts", namespaced=True)
-    _until(lambda: bool(kube.list(accounts, namespace=fixtures.NAMESPACE).items))
+    make_namespace(kube)
     try:
         yield
     finally:
         clear(kube)
         kube.delete(gvr.NAMESPACES, fixtures.NAMESPACE)
         _until(lambda: not _is_there(kube))
+
+
+def make_namespace(kube: client.KubeClient) -> None:
+    """Make the namespace of the pods, and wait until pods can be made there."""
+    kube.create(gvr.NAMESPACES, {"metadata": {"name": fixtures.NAMESPACE}})
+    accounts = gvr.Resource("", "v1", "serviceaccounts", namespaced=True)
+    _until(lambda: bool(kube.list(accounts, namespace=fixtures.NAMESPACE).items))
 
 
 @contextlib.contextmanager

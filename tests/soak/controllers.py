@@ -186,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seen.close()
         if (after := _pids(cluster, kube)) != pids:
             soak.book.broken.append(f"the controllers were {pids}, and are {after}")
-    return _report(soak, request)
+        return _report(soak, request)
 
 
 def _pids(cluster: api.Cluster, kube: client.KubeClient) -> dict[str, int]:
@@ -202,12 +202,12 @@ def _pids(cluster: api.Cluster, kube: client.KubeClient) -> dict[str, int]:
 
 @contextlib.contextmanager
 def _fleet(cluster: api.Cluster) -> Iterator[client.KubeClient]:
-    """Nodes with every face, whose pods nobody runs."""
+    """Nodes with every face, whose pods nobody runs; all of it goes with the cluster."""
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-soak")
     with contextlib.ExitStack() as ends:
         for component, flags in rounds.QUICKER.items():
             ends.enter_context(cluster.with_flags(component, *flags))
-        ends.enter_context(fixture.namespace(kube))
+        fixture.make_namespace(kube)
         fixture.fill(kube, NODES, fixtures.every_face("controller"))
         yield kube
 
