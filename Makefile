@@ -143,7 +143,7 @@ differential: setup ## Our allocator beside kube-scheduler's, on SEEDS random cl
 filters: setup ## Our node filters and preferences beside kube-scheduler's own plugins, on SEEDS random clusters of two pods.
 	$(BIN)/python -m tests.oracle.filters --seeds $(SEEDS)
 
-soak: setup ## One plugin, CYCLES claims at RATE a second while things break; 20,000 pods for the controllers; 1,000 real pods: two and a half hours.
+soak: setup ## One plugin, CYCLES claims at RATE a second while things break; 20,000 pods for the controllers; 2,500 real pods: two and a half hours.
 	$(BIN)/python -m tests.soak --cycles $(CYCLES) --rate $(RATE)
 	$(BIN)/python -m tests.soak.controllers
 	$(BIN)/python -m tests.soak.pods

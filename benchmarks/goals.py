@@ -295,7 +295,7 @@ CHAOS: Final = Section(
         Goal("soak_controllers/pods", ">= 20000"),
         Goal("soak_controllers/breaches", "<= 0"),
         Goal("soak_controllers/rss-of-the-leading-controller-grown", "flat"),
-        Goal("soak_pods/pods", ">= 1000"),
+        Goal("soak_pods/pods", ">= 2500"),
         Goal("soak_pods/breaches", "<= 0"),
         Goal("soak_pods/hardware-in-two-claims", "<= 0"),
     ),

@@ -73,8 +73,8 @@ class Ask:
         return self.name if self.form in {Form.NAMED, Form.TWINS} else ""
 
 
-def asks(seed: int) -> Iterator[Ask]:
-    """Works one after the other, without end."""
+def asks(seed: int, hold_s: tuple[float, float] = HOLD_S) -> Iterator[Ask]:
+    """Works one after the other, without end; each runs so long, at least and at most."""
     numbers = random.Random(f"{seed}/load")  # noqa: S311 - no secret
     number = 0
     while True:
@@ -91,7 +91,7 @@ def asks(seed: int) -> Iterator[Ask]:
             count=numbers.choice((1, 1, 1, 2, 4)) if many else 1,
             detail=_detail(face, numbers),
             pods={Form.TWINS: 2, Form.GANG: numbers.choice((2, 3))}.get(form, 1),
-            hold_s=round(numbers.uniform(*HOLD_S), 1),
+            hold_s=round(numbers.uniform(*hold_s), 1),
             always=numbers.random() < 0.4,
             works=face in {"mps", "whole"} and form is not Form.ADMIN and numbers.random() < 0.3,
         )

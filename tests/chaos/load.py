@@ -31,10 +31,11 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Pods at once, and pods in all; None: without end."""
+    """Pods at once, and pods in all; None: without end. Each runs so long."""
 
     at_once: int
     pods: int | None = None
+    hold_s: tuple[float, float] = asks.HOLD_S
 
 
 @dataclass
@@ -59,7 +60,7 @@ class Load:
     ) -> None:
         self._kube = kube
         self.namespace = namespace
-        self._asks = asks.asks(seed)
+        self._asks = asks.asks(seed, measure.hold_s)
         self._measure = measure
         self._time = time
         self._lock = threading.Lock()

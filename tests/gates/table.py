@@ -172,7 +172,7 @@ GATES = (
     ),
     Gate(
         12,
-        "36,000 claims and 1,000 pods while things break, and 20,000 pods for the controllers: "
+        "36,000 claims and 2,500 pods while things break, and 20,000 pods for the controllers: "
         "nothing lost, and memory, files and threads flat",
         (
             Command((".venv/bin/python", "-m", "tests.soak", "--cycles", "36000"), 65),

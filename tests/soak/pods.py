@@ -25,11 +25,11 @@ from tests.fakes import kubelet
 from tests.soak import report, samples, verdict
 from tests.soak import rush as rushing
 
-PODS, AT_ONCE, FAULT_S = 1_000, 24, 60.0
+PODS, AT_ONCE, FAULT_S = 2_500, 24, 60.0
+HOLD_S = 0.5, 4.0
+"""Seconds that a pod runs: the shorter, the more of them a process has had when it is judged."""
 SAMPLE_S = 4.0
 _NOBODY = 1 << 30
-WARM_UP = 200
-"""Claims after which a process is warm: there are fewer here than in the first part."""
 KILLING = 0.2
 """Of the pods: what is judged afterwards is one life of each process."""
 RUSH_S = 3.0
@@ -135,7 +135,7 @@ class Soak:
         return [
             growth
             for who, taken in self.sampler.taken.items()
-            for growth in verdict.growths(who, taken, WARM_UP)
+            for growth in verdict.growths(who, taken)
         ]
 
 
@@ -159,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, chaos.end)
     chaos.KEEP.mkdir(parents=True, exist_ok=True)
     soak = Soak(Asked(chosen.seed, chosen.pods, chosen.fault_seconds))
-    measure = load.Measure(AT_ONCE, chosen.pods)
+    measure = load.Measure(AT_ONCE, chosen.pods, HOLD_S)
     request = run.Asked(chosen.seed, soak.faults(), False, chaos.KEEP, measure)  # noqa: FBT003 - as named there
     with chaos.cluster() as up, tempfile.TemporaryDirectory() as folder:
         with world.opened(up, Path(folder)) as opened:

@@ -79,19 +79,19 @@ class Growth:
         )
 
 
-def judged(samples: Sequence[Sample], warm_up: int = WARM_UP) -> list[Sample]:
+def judged(samples: Sequence[Sample]) -> list[Sample]:
     """Return those of the second half, of the process that lived last, once it was warm."""
     if not samples:
         return []
     last = samples[-1]
     mine = [sample for sample in samples if sample.pid == last.pid]
-    since = max(last.cycles / 2, mine[0].cycles + warm_up)
+    since = max(last.cycles / 2, mine[0].cycles + WARM_UP)
     return [sample for sample in mine if sample.cycles >= since]
 
 
-def growths(who: str, samples: Sequence[Sample], warm_up: int = WARM_UP) -> list[Growth]:
+def growths(who: str, samples: Sequence[Sample]) -> list[Growth]:
     """Memory, files and threads of one process, which is warm after so many cycles."""
-    results = judged(samples, warm_up)
+    results = judged(samples)
     cycles = results[-1].cycles - results[0].cycles if results else 0
     memory = max(ARENA_MIB, cycles / CYCLES_PER_MIB)
     return [
