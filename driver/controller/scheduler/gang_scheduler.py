@@ -64,13 +64,12 @@ class GangScheduler:
         """
         self._context.refresh_view()
         live = self._index.members(item.key)
-        if any(pod.uid in self._context.memory.in_flight for pod in live):
-            return None  # its end brings the gang back
         if not live:
             self._context.memory.waiting.pop(item, None)
-            return None
+        # The end of what is in flight brings the gang back.
+        in_flight = any(pod.uid in self._context.memory.in_flight for pod in live)
         members = self._members(live)
-        if members is None:
+        if not live or in_flight or members is None:
             return None
         try:
             gang = gang_index.read_gang(
