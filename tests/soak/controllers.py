@@ -165,14 +165,6 @@ class Soak:
         """The load's account."""
         return self._load.book
 
-    def growths(self) -> list[verdict.Growth]:
-        """Return what became of each controller."""
-        return [
-            growth
-            for role, taken in self.sampler.taken.items()
-            for growth in verdict.growths(role, taken)
-        ]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run, judge, record."""
@@ -214,14 +206,13 @@ def _fleet(cluster: api.Cluster) -> Iterator[client.KubeClient]:
 
 def _report(soak: Soak, request: Asked) -> int:
     """Say and record what became of it."""
-    book, growths = soak.book, soak.growths()
+    book, growths = soak.book, soak.sampler.growths()
     if not book.broken and book.pods < request.pods:
         book.broken.append(f"{book.pods} of {request.pods} pods came and went")
     chaos.say(f"{book.pods} pods in {book.seconds:.0f} s: {dict(book.gone)}")
     for message in [*(growth.text for growth in growths), *book.broken]:
         chaos.say(message)
-    grown = any(growth.says is verdict.Says.GROWS for growth in growths)
-    good = not book.broken and not grown
+    good = not book.broken and not verdict.any_grows(growths)
     if request.pods >= PODS:
         record.write(
             "soak_controllers",

@@ -130,14 +130,6 @@ class Soak:
         while not time.wait(stop, SAMPLE_S):
             self.sampler.look(time.monotonic() - began, self._of().prepared)
 
-    def growths(self) -> list[verdict.Growth]:
-        """Return what became of each process."""
-        return [
-            growth
-            for who, taken in self.sampler.taken.items()
-            for growth in verdict.growths(who, taken)
-        ]
-
 
 def _pid(cluster: api.Cluster, component: str, node: str | None) -> int:
     """Return a pid that no process has."""
@@ -174,13 +166,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def told(soak: Soak, pods: int) -> int:
     """Say and record what became of it."""
-    book, growths = soak.run.book if soak.run else None, soak.growths()
+    book, growths = soak.run.book if soak.run else None, soak.sampler.growths()
     if book is None:
         return 1
     chaos.say(book.text())
     for growth in growths:
         chaos.say(growth.text)
-    good = book.good and not any(item.says is verdict.Says.GROWS for item in growths)
+    good = book.good and not verdict.any_grows(growths)
     if pods >= PODS:
         per_s = book.pods / book.seconds
         record.write(

@@ -20,18 +20,14 @@ class Report:
     @classmethod
     def of(cls, item: run.Run, request: run.Asked) -> Self:
         """Judge what was sampled."""
-        growths = [
-            growth
-            for who, taken in item.sampler.taken.items()
-            for growth in verdict.growths(who, taken)
-        ]
-        return cls(item.book, request, item.server, tuple(growths), item.book.elapsed_s)
+        return cls(
+            item.book, request, item.server, tuple(item.sampler.growths()), item.book.elapsed_s
+        )
 
     @property
     def good(self) -> bool:
         """Nothing lost, nothing left over, and nothing that grows."""
-        grows = [growth for growth in self.growths if growth.says is verdict.Says.GROWS]
-        return not self.book.broken and not grows
+        return not self.book.broken and not verdict.any_grows(self.growths)
 
     @property
     def text(self) -> str:

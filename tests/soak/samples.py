@@ -42,3 +42,9 @@ class Sampler:
             return "-"
         item = self.taken[name][-1]
         return f"{item.rss_mib:.1f} MiB {item.fds} files {item.threads} threads"
+
+    def growths(self) -> list[verdict.Growth]:
+        """Return what became of each process."""
+        return [
+            growth for name, taken in self.taken.items() for growth in verdict.growths(name, taken)
+        ]

@@ -13,7 +13,7 @@ within it it is FLAT; between them the run was too short, or too noisy, to tell 
 import itertools
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -105,6 +105,11 @@ def growths(who: str, samples: Sequence[Sample]) -> list[Growth]:
             f"threads of the {who}", "threads", results, [result.threads for result in results], 1.0
         ),
     ]
+
+
+def any_grows(results: Iterable[Growth]) -> bool:
+    """Return whether something grows."""
+    return any(growth.says is Says.GROWS for growth in results)
 
 
 def _growth(

@@ -11,14 +11,14 @@ from tests.support import retained
 from tests.support.builders import objects, scheduler_objects
 from tests.support.scenarios import scheduled_pods
 
-PODS, SAMPLE, NODES = 600, 50, 300
 HOST = "kubernetes.io/hostname"
+PODS, SAMPLE, NODES = 600, 50, 300
 """More pods than most caches hold; those are cleared, or lose what was used first."""
 BOUNDED = {"ChangeLog", "Reporter"}
 """Classes with bounds that no test here fills: 32,768 changes, 4,096 conditions."""
 SPREAD = {
     "maxSkew": 9,
-    "topologyKey": "kubernetes.io/hostname",
+    "topologyKey": HOST,
     "whenUnsatisfiable": "DoNotSchedule",
     "labelSelector": {"matchLabels": {"app": "web"}},
 }
@@ -65,10 +65,9 @@ class Fleet:
 
     def _leave(self, number: str) -> None:
         world = self.world
-        claim = world.server.claims.pop(f"default/claim-{number}", None)
-        if claim is not None:
+        if number:
             world.remove_pod(f"pod-{number}")
-            world.stores.claims.apply(world.server.newer(claim), deleted=True)
+            _delete_claim(world, f"claim-{number}")
             world.settle()
 
 
@@ -84,12 +83,7 @@ class Fleet:
 )
 def test_a_pod_that_has_gone_leaves_nothing(fleet: Fleet) -> None:
     first, second = fleet.peaks(PODS), fleet.peaks(PODS)
-    grown = {
-        name: count - first[name]
-        for name, count in second.items()
-        if count - first[name] >= PODS // 2 and name not in BOUNDED
-    }
-    assert grown == {}
+    assert _grown(first, second, PODS // 2) == {}
 
 
 def test_a_pod_that_was_evicted_leaves_nothing() -> None:
@@ -133,8 +127,7 @@ def test_an_idle_workload_that_has_gone_leaves_nothing() -> None:
 def test_a_node_that_has_gone_leaves_nothing() -> None:
     world = deciding.World(1)
     first, second = _peaks(world, 0), _peaks(world, NODES)
-    grown = {name: count - first[name] for name, count in second.items() if name not in BOUNDED}
-    assert {name: more for name, more in grown.items() if more >= NODES // 2} == {}
+    assert _grown(first, second, NODES // 2) == {}
 
 
 def _peaks(world: deciding.World, start: int) -> Counter[str]:
@@ -149,8 +142,7 @@ def _peaks(world: deciding.World, start: int) -> Counter[str]:
         scheduled_pods.runs(world, pod)
         assert world.node_of(f"{pod}-gpu") == name
         scheduled_pods.leaves(world, pod)
-        claim = world.server.newer(world.server.claims.pop(f"default/{pod}-gpu"))
-        world.stores.claims.apply(claim, deleted=True)
+        _delete_claim(world, f"{pod}-gpu")
         world.stores.slices.apply(world.server.newer(gpus), deleted=True)
         world.stores.nodes.apply(world.server.newer(node), deleted=True)
         del world.server.nodes[name]
@@ -164,8 +156,7 @@ def _peaks(world: deciding.World, start: int) -> Counter[str]:
 def test_a_gang_that_has_gone_leaves_nothing(gpus: int) -> None:
     world = deciding.World(2)
     first, second = (_gang_peaks(world, start, gpus) for start in (0, NODES))
-    grown = {name: count - first[name] for name, count in second.items() if name not in BOUNDED}
-    assert {name: more for name, more in grown.items() if more >= NODES // 2} == {}
+    assert _grown(first, second, NODES // 2) == {}
 
 
 def _gang_peaks(world: deciding.World, start: int, gpus: int) -> Counter[str]:
@@ -186,8 +177,7 @@ def _gang_peaks(world: deciding.World, start: int, gpus: int) -> Counter[str]:
         assert [world.waiting_for(name) is None for name in members] == [gpus == 1] * 2
         for name in members:
             world.remove_pod(name)
-            claim = world.server.newer(world.server.claims.pop(f"default/{name}"))
-            world.stores.claims.apply(claim, deleted=True)
+            _delete_claim(world, name)
         world.settle()
         if number % 20 == 0:
             most |= _held(world)
@@ -198,3 +188,17 @@ def _held(world: deciding.World) -> Counter[str]:
     """Return what the controller holds, by class."""
     roots = world.decider, world.stores, world.items, world.saying
     return retained.entries(roots, (world.server, world.told, world.clock, world.registry))
+
+
+def _grown(first: Counter[str], second: Counter[str], least: int) -> dict[str, int]:
+    """Return by how much unbounded classes grew, where that is at least so much."""
+    return {
+        name: count - first[name]
+        for name, count in second.items()
+        if count - first[name] >= least and name not in BOUNDED
+    }
+
+
+def _delete_claim(world: deciding.World, name: str) -> None:
+    claim = world.server.newer(world.server.claims.pop(f"default/{name}"))
+    world.stores.claims.apply(claim, deleted=True)
