@@ -29,7 +29,7 @@ from tests.fakes import packaged
 
 PAGE = 500
 CLAIMS = 20_000
-STARTS = 3
+STARTS = 2
 STATIC = cases.Case("static", 5_000, fixtures.gpus(), fixtures.whole, 1, 1)
 MIG = cases.Case(
     "mig", 1_000, fixtures.instance("1g.10gb"), fixtures.every_face, 1, 1, takes="1g.10gb"

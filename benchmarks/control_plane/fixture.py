@@ -58,30 +58,33 @@ def nodes(kube: client.KubeClient, count: int) -> None:
 
 def hand_over(kube: client.KubeClient, count: int, slices: str) -> None:
     """Publish other devices on the same nodes."""
+    published = {raw["metadata"]["name"]: raw for raw in kube.list(gvr.RESOURCE_SLICES).items}
 
     def put(number: int) -> None:
-        for one in json.loads(fixtures.filled(slices, number)):
-            found = kube.get(gvr.RESOURCE_SLICES, one["metadata"]["name"])
-            generation = found["spec"]["pool"]["generation"] + 1
-            pool = {**found["spec"]["pool"], "generation": generation}
-            spec = {**one["spec"], "pool": pool}
-            kube.replace(gvr.RESOURCE_SLICES, found["metadata"]["name"], {**found, "spec": spec})
+        for new in json.loads(fixtures.filled(slices, number)):
+            old = published[new["metadata"]["name"]]
+            pool = {**old["spec"]["pool"], "generation": old["spec"]["pool"]["generation"] + 1}
+            spec = {**new["spec"], "pool": pool}
+            kube.replace(gvr.RESOURCE_SLICES, old["metadata"]["name"], {**old, "spec": spec})
 
     _spread(put, range(count))
 
 
 def empty(kube: client.KubeClient, count: int) -> None:
     """Take nodes and devices away; what is gone already stays gone."""
+    fleet = {fixtures.node_name(number) for number in range(count)}
+    slices = kube.list(gvr.RESOURCE_SLICES).items
+    leaving = [
+        (gvr.RESOURCE_SLICES, raw["metadata"]["name"])
+        for raw in slices
+        if raw["spec"].get("nodeName") in fleet
+    ]
 
-    def remove(number: int) -> None:
-        name = fixtures.node_name(number)
-        for one in kube.list(gvr.RESOURCE_SLICES, field_selector=f"spec.nodeName={name}").items:
-            with contextlib.suppress(errors.NotFound):
-                kube.delete(gvr.RESOURCE_SLICES, one["metadata"]["name"])
+    def remove(object_: tuple[gvr.Resource, str]) -> None:
         with contextlib.suppress(errors.NotFound):
-            kube.delete(gvr.NODES, name)
+            kube.delete(*object_)
 
-    _spread(remove, range(count))
+    _spread(remove, [*leaving, *((gvr.NODES, node) for node in sorted(fleet))])
 
 
 class Seen:

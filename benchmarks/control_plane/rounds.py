@@ -72,7 +72,7 @@ class Round:
 
 
 class Bench:
-    """The nodes are there, with plain devices, when a round of both sides begins and ends."""
+    """The nodes are there, with plain devices, when the first round of both sides begins."""
 
     def __init__(self, cluster: api.Cluster, kube: client.KubeClient, asked: Asked) -> None:
         self._cluster = cluster
@@ -81,6 +81,8 @@ class Bench:
 
     def sides(self, number: int) -> list[Round]:
         """A round of theirs, one of ours, and one of ours with the gate."""
+        if number:
+            self._hand_over("scheduler")
         with self._stopped():
             rounds = [self._round(f"theirs-{number}")]
         self._hand_over("controller")
@@ -88,7 +90,6 @@ class Bench:
         if self._asked.gate:
             with fixture.gated(self._kube):
                 rounds.append(self._round(f"gated-{number}"))
-        self._hand_over("scheduler")
         return rounds
 
     def _hand_over(self, allocator: str) -> None:
