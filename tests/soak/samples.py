@@ -6,6 +6,10 @@ from pathlib import Path
 
 from tests.soak import verdict
 
+_STATE, _INODE = 3, 9
+"""Columns of /proc/net/tcp (proc_net_tcp.rst)."""
+_LISTEN = "0A"
+
 
 def sample(pid: int, at_s: float, cycles: int) -> verdict.Sample | None:
     """A process now; None where it has gone."""
@@ -17,9 +21,21 @@ def sample(pid: int, at_s: float, cycles: int) -> verdict.Sample | None:
         if "VmRSS" not in words:  # it has ended, and nobody has waited for it
             return None
         rss = int(words["VmRSS"].split()[0]) / 1024
-        files = len(list((path / "fd").iterdir()))
-        return verdict.Sample(at_s, cycles, pid, rss, files, int(words["Threads"]))
+        files, connections = _open_files(path)
+        return verdict.Sample(at_s, cycles, pid, rss, files, connections, int(words["Threads"]))
     return None
+
+
+def _open_files(process: Path) -> tuple[int, int]:
+    """Count open files, and apart from them TCP connections."""
+    names = []
+    for entry in (process / "fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            names.append(str(entry.readlink()))
+    rows = (line.split() for line in (process / "net" / "tcp").read_text().splitlines()[1:])
+    tcp = {f"socket:[{row[_INODE]}]" for row in rows if row[_STATE] != _LISTEN}
+    connections = sum(name in tcp for name in names)
+    return len(names) - connections, connections
 
 
 class Sampler:
@@ -41,7 +57,8 @@ class Sampler:
         if not self.taken[name]:
             return "-"
         item = self.taken[name][-1]
-        return f"{item.rss_mib:.1f} MiB {item.fds} files {item.threads} threads"
+        opened = f"{item.fds} files {item.connections} connections"
+        return f"{item.rss_mib:.1f} MiB {opened} {item.threads} threads"
 
     def growths(self) -> list[verdict.Growth]:
         """Return what became of each process."""

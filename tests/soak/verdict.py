@@ -3,7 +3,8 @@
 What is judged is the second half of a run, and of that only what the process did after its first
 WARM_UP cycles. The bound of memory is 1 MiB an hour at five claims a second, that is a MiB in
 CYCLES_PER_MIB cycles; Python takes memory by arenas of 1 MiB, so a shorter run is allowed one.
-Files and threads are whole things: over the half fewer than one may have been added.
+Files and threads are whole things: over the half fewer than one may have been added. A client opens
+a TCP connection when all that it has are busy, and keeps it: CONNECTIONS of these may be added.
 
 A slope has an error. Samples that follow each other are alike, so they count as fewer than they are
 (by the correlation of neighbours). Beyond its bound by more than two errors it GROWS; two errors
@@ -19,6 +20,7 @@ from enum import StrEnum
 
 CYCLES_PER_MIB = 18_000
 ARENA_MIB = 1.0
+CONNECTIONS = 8.0
 WARM_UP = 1_000
 FEWEST = 12
 """Samples of which nothing is said when there are fewer."""
@@ -28,13 +30,17 @@ EXACT = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Sample of a process at one moment: MiB, open files, threads, after so many cycles."""
+    """Sample of a process at one moment, after so many cycles.
+
+    `fds`: open files that are no TCP connection.
+    """
 
     at_s: float
     cycles: int
     pid: int
     rss_mib: float
     fds: int
+    connections: int
     threads: int
 
 
@@ -90,20 +96,19 @@ def judged(samples: Sequence[Sample]) -> list[Sample]:
 
 
 def growths(who: str, samples: Sequence[Sample]) -> list[Growth]:
-    """Memory, files and threads of one process, which is warm after so many cycles."""
+    """Return how memory, files, connections and threads of one process grew."""
     results = judged(samples)
     cycles = results[-1].cycles - results[0].cycles if results else 0
     memory = max(ARENA_MIB, cycles / CYCLES_PER_MIB)
+    measured: dict[str, tuple[str, Sequence[float], float]] = {
+        "RSS": ("MiB", [result.rss_mib for result in results], memory),
+        "open files": ("files", [result.fds for result in results], 1.0),
+        "connections": ("connections", [result.connections for result in results], CONNECTIONS),
+        "threads": ("threads", [result.threads for result in results], 1.0),
+    }
     return [
-        _growth(
-            f"RSS of the {who}", "MiB", results, [result.rss_mib for result in results], memory
-        ),
-        _growth(
-            f"open files of the {who}", "files", results, [result.fds for result in results], 1.0
-        ),
-        _growth(
-            f"threads of the {who}", "threads", results, [result.threads for result in results], 1.0
-        ),
+        _growth(f"{part} of the {who}", unit, results, values, allowed)
+        for part, (unit, values, allowed) in measured.items()
     ]
 
 

@@ -14,6 +14,7 @@ def ran(
     mib_a_cycle: float = 0.0,
     noise_mib: float = 0.1,
     files_a_cycle: float = 0.0,
+    connections_a_cycle: float = 0.0,
     killed_at: int = 10_000,
 ) -> list[verdict.Sample]:
     """240 samples of a plugin that was killed once."""
@@ -29,6 +30,7 @@ def ran(
                 2 if done > killed_at else 1,
                 100 + life * mib_a_cycle + wave,
                 20 + int(life * files_a_cycle) + number % 3,
+                12 + int(life * connections_a_cycle),
                 50,
             )
         )
@@ -53,6 +55,11 @@ def test_memory_that_grows_by_half_of_what_is_allowed_is_flat() -> None:
 
 def test_a_file_that_stays_open_every_five_thousand_cycles_grows() -> None:
     assert says(ran(files_a_cycle=1 / 5000))["open"] is verdict.Says.GROWS
+
+
+def test_two_more_connections_are_flat_and_one_every_thousand_cycles_grows() -> None:
+    assert says(ran(connections_a_cycle=2 / 18_000))["connections"] is verdict.Says.FLAT
+    assert says(ran(connections_a_cycle=1 / 1000))["connections"] is verdict.Says.GROWS
 
 
 def test_a_series_noisier_than_the_limit_has_no_verdict() -> None:
