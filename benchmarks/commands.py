@@ -29,7 +29,7 @@ from driver.kube import gvr
 from tests.support import web_page
 from tests.support.scenarios import fleets
 
-NODES, LISTED_NODES, ROUNDS, DEMO = 1_000, 100, 3, 2
+NODES, LISTED_NODES, ROUNDS, DEMO = 1_000, 100, 2, 2
 """Without a controller each command reads every slice: 25 s of it at 1,000 nodes."""
 _OK, _MISSING = 200, 404
 _VERSION = {"resourceVersion": "1"}

@@ -28,7 +28,7 @@ PACED_S = 5.0
 ROUNDS = 4
 """More would ask for more GPUs than there are."""
 _PATIENCE_S = 120.0
-_QUIET_S = 3.0
+_QUIET_S = 1.5
 _CLAIMS = ("resource.k8s.io", "resourceclaims")
 ROOT = Path(__file__).parents[2]
 
