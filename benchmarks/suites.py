@@ -28,8 +28,10 @@ HERE: Mapping[str, str] = {
 ON_CLUSTER: Mapping[str, str] = {
     "node": "node",
     "control_plane": "control_plane --gate --pace-seconds 25",
-    "control_plane_kwok": "control_plane --kwok --gate --pace-seconds 20",
-    "control_plane_5000": "control_plane --nodes 5000 --gate --rounds 1 --pace-seconds 40",
+    "control_plane_kwok": "control_plane --kwok --gate --pace-seconds 15",
+    "control_plane_5000": (
+        "control_plane --nodes 5000 --gate --rounds 1 --bursts 2 --pace-seconds 30"
+    ),
     "herd": "herd",
 }
 _UP, _DOWN = "hack.cluster up --nodes 1 --controllers 2", "hack.cluster down"

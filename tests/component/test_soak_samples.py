@@ -1,4 +1,4 @@
-"""What the soak counts of a process, by one that opens a connection and a file."""
+"""Samples of a process that opens a connection and a file, by the soak's sampler."""
 
 import os
 import socket
