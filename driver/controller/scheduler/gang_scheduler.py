@@ -68,8 +68,8 @@ class GangScheduler:
             self._context.memory.waiting.pop(item, None)
         # The end of what is in flight brings the gang back.
         in_flight = any(pod.uid in self._context.memory.in_flight for pod in live)
-        members = self._members(live)
-        if not live or in_flight or members is None:
+        members = self._members(live) if live and not in_flight else None
+        if members is None:
             return None
         try:
             gang = gang_index.read_gang(
