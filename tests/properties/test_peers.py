@@ -60,18 +60,24 @@ def answer_of(
 
 
 @settings(max_examples=150)
-@given(families(), st.tuples(*map(drawing.workloads, range(4))), drawing.workloads(9))
+@given(
+    families(),
+    st.tuples(*map(drawing.workloads, range(4))),
+    drawing.workloads(9),
+    st.sampled_from([1, 2, 4096]),
+)
 def test_a_borrowed_result_equals_the_nodes_own(
     published: list[drawing.Raw],
     earlier: Sequence[allocator_types.Workload],
     asking: allocator_types.Workload,
+    most: int,
 ) -> None:
     view = snapshots.view(*published)
     for workload in earlier:
         answer = dra_allocator.allocate(view, workload, snapshots.DECIDING)
         if isinstance(answer, allocator_types.Placement):
             drawing.put(view, drawing.written(view, workload, answer))
-    signature_results = result_cache.SignatureResults()
+    signature_results = result_cache.SignatureResults(most=most)
     for name in view.nodes:
         assert answer_of(view, name, asking, signature_results) == answer_of(
             view, name, asking, None

@@ -16,7 +16,8 @@ from driver.scheduling.snapshot import snapshot
 _MAX_SHAPES = 256
 _MIN_RESULTS, _RESULT_FACTOR = 256, 64
 """Bounds of all cached results, and per node: about 5 KiB each."""
-_MAX_RESULTS = 4096
+_MIN_SHAPE_RESULTS, _SHAPE_FACTOR, _MAX_SHAPE_RESULTS = 64, 4, 4096
+"""Bounds of the results of one signature, and per node."""
 _MIN_DEVICES, _MAX_DEVICES = 2_000, 100_000
 """Bounds of devices in all cached options: 25 to 50 MB at the maximum."""
 _DEVICE_FACTOR = 8
@@ -123,9 +124,18 @@ class _Shape:
 class SignatureResults:
     """Results for one device request, by node signature."""
 
-    def __init__(self, shape: Hashable = None, options: DeviceOptionsCache | None = None) -> None:
-        """Create the cache; the same request under other policies may share `options`."""
+    def __init__(
+        self,
+        shape: Hashable = None,
+        options: DeviceOptionsCache | None = None,
+        most: int = _MAX_SHAPE_RESULTS,
+    ) -> None:
+        """Create the cache; the same request under other policies may share `options`.
+
+        Of more than `most` results the oldest goes: memory that many leave at once stays taken.
+        """
         self._results: dict[Hashable, node_result.Fit | allocator_types.NodeRejection] = {}
+        self._max_results = most
         self._shape = _Shape(shape)
         self.size = 0
         """Number of results."""
@@ -153,8 +163,8 @@ class SignatureResults:
         signature = node_result.state_signature(query, state)
         result = self._results.get(signature)
         if result is None:
-            if len(self._results) >= _MAX_RESULTS:
-                self._results.clear()
+            if len(self._results) >= self._max_results:
+                del self._results[next(iter(self._results))]
             options = self._options.get(self._shape, devices, query, node)
             result = node_result.best_result(query, node, options)
             self._results[devices if _is_final(result) else signature] = result
@@ -178,13 +188,16 @@ class ResultCache:
         self._results: OrderedDict[Hashable, SignatureResults] = OrderedDict()
         self._options = DeviceOptionsCache.for_cluster(view)
         self._max_results = max(_RESULT_FACTOR * len(view.nodes), _MIN_RESULTS)
+        most = max(_SHAPE_FACTOR * len(view.nodes), _MIN_SHAPE_RESULTS)
+        self._max_shape_results = min(most, _MAX_SHAPE_RESULTS)
 
     def get(self, shape: Hashable, policies: Hashable = None) -> SignatureResults:
         """Return the results of a device signature; policies share the device options."""
         key = shape, policies
         results = self._results.get(key)
         if results is None:
-            results = self._results[key] = SignatureResults(shape, self._options)
+            results = SignatureResults(shape, self._options, self._max_shape_results)
+            self._results[key] = results
         self._results.move_to_end(key)
         while len(self._results) > _MAX_SHAPES or self._size > self._max_results:
             self._results.popitem(last=False)

@@ -58,6 +58,20 @@ def test_equivalent_nodes_share_one_result_and_use_their_own_devices() -> None:
     assert fit(view, signature_results, NAMES[0]) is fit(view, signature_results, NAMES[1])
 
 
+def test_of_more_results_than_a_cache_holds_the_oldest_is_computed_again() -> None:
+    view = fleet()
+    idle, in_use = NAMES[0], NAMES[2]
+    both, newest = (result_cache.SignatureResults(most=most) for most in (2, 1))
+    first = {cached: fit(view, cached, idle) for cached in (both, newest)}
+    for cached in (both, newest):
+        fit(view, cached, in_use)
+    assert fit(view, both, idle) is first[both]
+    again = fit(view, newest, idle)
+    assert again is not first[newest]
+    assert again.rank_key == first[newest].rank_key
+    assert (both.size, newest.size) == (2, 1)
+
+
 def test_device_options_are_cached_across_policies() -> None:
     view, chances = fleet(), result_cache.DeviceOptionsCache()
     packed, spread = (
