@@ -186,7 +186,7 @@ def _pids(cluster: api.Cluster, kube: client.KubeClient) -> dict[str, int]:
     lease = kube.get(gvr.LEASES, "ration-controller", "ration-system")
     holder = str(lease["spec"]["holderIdentity"])
     roles = {
-        "leading controller" if holder.startswith(name) else "standby controller": name
+        verdict.LEADER if holder.startswith(name) else "standby controller": name
         for name in world.CONTROLLERS
     }
     return {role: cluster.pid(name) or 0 for role, name in sorted(roles.items())}

@@ -119,7 +119,7 @@ class Soak:
         """A thread's target: looks at every process of ours, until told to stop."""
         cluster, time = source.cluster, source.time
         result: dict[str, Callable[[], int]] = {
-            "leading controller": functools.partial(_pid_of, cluster, source.holder),
+            verdict.LEADER: functools.partial(_pid_of, cluster, source.holder),
             "standby controller": functools.partial(_pid_of, cluster, source.standby),
         }
         for side, component in itertools.product(source.nodes, world.OURS):

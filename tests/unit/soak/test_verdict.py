@@ -37,8 +37,8 @@ def ran(
     return samples
 
 
-def says(samples: list[verdict.Sample]) -> dict[str, verdict.Says]:
-    return {growth.name.split()[0]: growth.says for growth in verdict.growths("plugin", samples)}
+def says(samples: list[verdict.Sample], who: str = "plugin") -> dict[str, verdict.Says]:
+    return {growth.name.split()[0]: growth.says for growth in verdict.growths(who, samples)}
 
 
 def test_a_constant_series_is_flat() -> None:
@@ -76,6 +76,17 @@ def test_only_the_last_process_once_it_is_warm_and_the_second_half_are_judged() 
     late = verdict.judged(ran(killed_at=30_000))
     assert min(sample.cycles for sample in late) >= 30_000 + verdict.WARM_UP
     assert {sample.pid for sample in late} == {2}
+
+
+def test_a_leader_may_fill_its_caches_in_a_short_run_and_not_in_a_long_one() -> None:
+    filling, leaking, later = (
+        ran(cycles=2 * half, killed_at=0, mib_a_cycle=mib / half)
+        for half, mib in ((1_250, 3.0), (1_250, 5.0), (10_000, 3.0))
+    )
+    assert says(filling)["RSS"] is verdict.Says.GROWS
+    assert says(filling, verdict.LEADER)["RSS"] is verdict.Says.FLAT
+    assert says(leaking, verdict.LEADER)["RSS"] is verdict.Says.GROWS
+    assert says(later, verdict.LEADER)["RSS"] is verdict.Says.GROWS
 
 
 def test_a_line_is_fitted_without_an_error_and_noise_has_one() -> None:
