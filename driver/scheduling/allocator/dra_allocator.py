@@ -53,6 +53,7 @@ class Allocator:
         """Drop what is outdated, and return the results that are not."""
         if self._capacities.refresh(view) or self._results is None:
             self._results = result_cache.ResultCache(view)
+        self._results.resize(view)
         return self._results
 
     def decide(

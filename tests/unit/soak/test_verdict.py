@@ -78,7 +78,7 @@ def test_only_the_last_process_once_it_is_warm_and_the_second_half_are_judged() 
     assert {sample.pid for sample in late} == {2}
 
 
-def test_a_leader_may_fill_its_caches_in_a_short_run_and_not_in_a_long_one() -> None:
+def test_a_leader_may_fill_its_caches_in_a_short_run_alone() -> None:
     filling, leaking, later = (
         ran(cycles=2 * half, killed_at=0, mib_a_cycle=mib / half)
         for half, mib in ((1_250, 3.0), (1_250, 5.0), (10_000, 3.0))

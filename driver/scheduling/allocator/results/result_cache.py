@@ -38,11 +38,10 @@ class DeviceOptionsCache:
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._devices = 0
 
-    @classmethod
-    def for_cluster(cls, view: snapshot.Snapshot) -> "DeviceOptionsCache":
-        """Return an empty cache with a capacity that suits the cluster's devices."""
+    def resize(self, view: snapshot.Snapshot) -> None:
+        """Set the capacity that suits the cluster's devices; the next entry has it kept."""
         most = _DEVICE_FACTOR * sum(pool.size for pool in view.pools.values())
-        return cls(min(max(most, _MIN_DEVICES), _MAX_DEVICES))
+        self._max_devices = min(max(most, _MIN_DEVICES), _MAX_DEVICES)
 
     def get(
         self,
@@ -135,7 +134,7 @@ class SignatureResults:
         Of more than `most` results the oldest goes: memory that many leave at once stays taken.
         """
         self._results: dict[Hashable, node_result.Fit | allocator_types.NodeRejection] = {}
-        self._max_results = most
+        self.most = most
         self._shape = _Shape(shape)
         self.size = 0
         """Number of results."""
@@ -163,7 +162,7 @@ class SignatureResults:
         signature = node_result.state_signature(query, state)
         result = self._results.get(signature)
         if result is None:
-            if len(self._results) >= self._max_results:
+            while len(self._results) >= self.most:
                 del self._results[next(iter(self._results))]
             options = self._options.get(self._shape, devices, query, node)
             result = node_result.best_result(query, node, options)
@@ -186,10 +185,22 @@ class ResultCache:
 
     def __init__(self, view: snapshot.Snapshot) -> None:
         self._results: OrderedDict[Hashable, SignatureResults] = OrderedDict()
-        self._options = DeviceOptionsCache.for_cluster(view)
+        self._options = DeviceOptionsCache()
+        self._cluster: tuple[int, int] | None = None
+        self.resize(view)
+
+    def resize(self, view: snapshot.Snapshot) -> None:
+        """Set the bounds that suit the cluster: its nodes may have come since it was created."""
+        cluster = view.generation, len(view.nodes)
+        if cluster == self._cluster:
+            return
+        self._cluster = cluster
+        self._options.resize(view)
         self._max_results = max(_RESULT_FACTOR * len(view.nodes), _MIN_RESULTS)
         most = max(_SHAPE_FACTOR * len(view.nodes), _MIN_SHAPE_RESULTS)
         self._max_shape_results = min(most, _MAX_SHAPE_RESULTS)
+        for results in self._results.values():
+            results.most = self._max_shape_results
 
     def get(self, shape: Hashable, policies: Hashable = None) -> SignatureResults:
         """Return the results of a device signature; policies share the device options."""
