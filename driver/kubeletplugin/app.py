@@ -206,14 +206,15 @@ def _subscribe(
     streams: health_stream.HealthStreams,
 ) -> None:
     """Connect what changes GPUs to what publishes them."""
-    watch, publish_now = publishing.health, publishing.publisher.publish_now
-    watch.subscribe(publish_now)
-    core.mode_refusals.subscribe(publish_now)
-    watch.subscribe(streams.notify)
-    watch.on_gpus_changed(publish_now)
-    watch.on_mig_changed(publishing.publisher.check_mig)
-    if publishing.reset_watch is not None:
-        watch.subscribe(publishing.reset_watch.wake)
+    watch, publisher = publishing.health, publishing.publisher
+    watch.subscribe(publisher.publish_health)
+    core.mode_refusals.subscribe(publisher.publish_now)
+    watch.subscribe(lambda _gpu: streams.notify())
+    watch.on_gpus_changed(publisher.publish_now)
+    watch.on_mig_changed(publisher.check_mig)
+    reset_watch = publishing.reset_watch
+    if reset_watch is not None:
+        watch.subscribe(lambda _gpu: reset_watch.wake())
 
 
 def _register_collector(

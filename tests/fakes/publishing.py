@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from driver.kube import gvr
-from driver.kubeletplugin.publish import publisher, publisher_election
+from driver.kubeletplugin.publish import pool_builder, publisher, publisher_election
 from tests.fakes import clock as fake_clock
 from tests.fakes import handing, plugin_shell, waiting
 from tests.fakes.apiserver import faults
@@ -39,9 +39,14 @@ class Running:
 
 
 class Start(Protocol):
-    """Start one more, which sees the GPUs of the fixture unless told of others."""
+    """Start another publisher, of the fixture's GPUs unless others or sources are passed."""
 
-    def __call__(self, others: plugin_shell.Gpus | None = None) -> Running: ...
+    def __call__(
+        self,
+        others: plugin_shell.Gpus | None = None,
+        sources: pool_builder.Sources | None = None,
+        rediscover_s: float = 0.05,
+    ) -> Running: ...
 
 
 NodeMaker = Callable[[dict[str, str]], None]

@@ -69,7 +69,7 @@ class HealthWatch:
         self._unanswered: set[ids.GpuUuid] = set()
         self._health: health.NodeHealth = {}
         self._ailments = MappingProxyType(dict(deps.quarantine.all_ailments()))
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[ids.GpuUuid], None]] = []
         self._gpu_listeners: list[Callable[[], None]] = []
         self._mig_listeners: list[Callable[[ids.GpuUuid], None]] = []
         self._problem: str | None = "the GPUs have not been polled yet"
@@ -99,8 +99,8 @@ class HealthWatch:
         """Return the seconds since the last round: a faulty GPU may delay an NVML call."""
         return self._deps.clock.monotonic() - self._round_at
 
-    def subscribe(self, listener: Callable[[], None]) -> None:
-        """Call `listener` after every change, from our thread: it must not wait.
+    def subscribe(self, listener: Callable[[ids.GpuUuid], None]) -> None:
+        """Call `listener` with the GPU after every change, from our thread: it must not wait.
 
         Subscribe before `run`.
         """
@@ -220,7 +220,7 @@ class HealthWatch:
             ailments=[f"{ailment.key}={ailment.value}" for ailment in current],
         )
         for listener in self._listeners:
-            listener()
+            listener(gpu)
         self._deps.events.report_change(gpu, previous or (), current)
 
     def _current_ailments(self, observed: health.Observation) -> tuple[health.Ailment, ...]:

@@ -113,7 +113,9 @@ class Discovery:
             marked = (model.mark_own(gpu, instances) for gpu in inventory.gpus)
             gpus = tuple(self._newest_reading(gpu, counts) for gpu in marked)
             inventory = dataclasses.replace(inventory, gpus=gpus)
-            self._inventory = model.retain_lost(self._inventory, inventory)
+            merged = model.retain_lost(self._inventory, inventory)
+            if merged != self._inventory:  # the same object spares readers their work
+                self._inventory = merged
             self._stale = self._doubts != doubts
             self._nvml.set_gpus(self._inventory)
             self._store.write(self._inventory)

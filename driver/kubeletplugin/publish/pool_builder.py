@@ -114,6 +114,15 @@ class _BuiltPool:
         return self.inventory is inventory and (self.terms, self.taints) == (terms, taints)
 
 
+@dataclass(frozen=True, slots=True)
+class _AllocatedPool:
+    """A pool and an allocator's state, and the pool as that allocator's."""
+
+    pool: slice_builder.Pool
+    state: handover.AllocatorState
+    result: slice_builder.Pool
+
+
 class PoolBuilder:
     """Used by one thread. An absent GPU driver is an empty pool, and retried."""
 
@@ -136,6 +145,7 @@ class PoolBuilder:
         self._problem: Problem | None = None
         self._last_pool: slice_builder.Pool | None = None
         self._cached: _BuiltPool | None = None
+        self._allocated: _AllocatedPool | None = None
 
     def due_in_s(self) -> float:
         """Return the seconds until the GPUs should be read again."""
@@ -206,9 +216,12 @@ class PoolBuilder:
         except errors.RationError as e:
             unknown = Problem(reasons.Reason.SLICES_INVALID, f"what claims hold is not known: {e}")
             return PoolUpdate(None, (*self._problems(), unknown))
-        return PoolUpdate(
-            handover.with_allocator(pool, options.allocator_state), (*self._problems(), *problems)
-        )
+        state = options.allocator_state
+        allocated = self._allocated
+        if allocated is None or allocated.pool is not pool or allocated.state != state:
+            result = handover.with_allocator(pool, state)
+            allocated = self._allocated = _AllocatedPool(pool, state, result)
+        return PoolUpdate(allocated.result, (*self._problems(), *problems))
 
     def _build_pool(
         self,

@@ -7,7 +7,7 @@ that disagree do not fight. Of two plugins on the node the newest writes.
 
 import math
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import structlog
@@ -90,6 +90,23 @@ class Deps:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Pool, UID of the Node and stored slices that were compared."""
+
+    pool: slice_builder.Pool
+    node_uid: str
+    stored: Mapping[ids.Key, slice_plan.Object]
+
+    def is_same(self, other: "_Comparison | None") -> bool:
+        """Return whether comparing would have the same result; a changed store is another one."""
+        return (
+            other is not None
+            and self.stored is other.stored
+            and (self.pool, self.node_uid) == (other.pool, other.node_uid)
+        )
+
+
 class Publisher:
     """`run` is a thread's target, and `slices.run` that of the cache behind it."""
 
@@ -100,6 +117,7 @@ class Publisher:
         self._store: store.Store[slice_plan.Object] = store.Store()
         self._wake = threading.Event()
         self._urgent = threading.Event()
+        self._reread = threading.Event()
         self._writing = backoff.Backoff(settings.writing, settings.jitter)
         self._failing = backoff.Backoff(settings.failing, settings.jitter)
         self._wrote_at = -math.inf
@@ -110,6 +128,7 @@ class Publisher:
         self._allocator = deps.allocator
         self._generation = 0
         self._written: dict[str, slice_plan.WrittenSlice] = {}
+        self._settled: _Comparison | None = None
         self._missing_feature: str | None = None
         self._quiet = False
         self._node_events = node_events.NodeEvents(deps.reporter)
@@ -143,7 +162,14 @@ class Publisher:
         return self._deps.clock.monotonic() - self._round_at
 
     def publish_now(self) -> None:
-        """Publish a health change at once, then read the GPUs again."""
+        """Publish what changed at once, then read all GPUs again; from any thread."""
+        self._reread.set()
+        self._urgent.set()
+        self._wake.set()
+
+    def publish_health(self, gpu: ids.GpuUuid) -> None:
+        """Publish a GPU's health at once, and check that GPU soon; from any thread."""
+        self._pool_builder.request_check(gpu)
         self._urgent.set()
         self._wake.set()
 
@@ -181,9 +207,11 @@ class Publisher:
                 self._refresh_node()
             at_once = self._publish(stop)
             if urgent:
-                # The GPU may be gone, or back; but looking takes long, and more may come of it.
+                # More may come of it, and nothing is published while the GPUs are read.
                 time.wait(self._urgent, self._settings.settle_s)
-                self._pool_builder.request_refresh()
+                if self._reread.is_set():
+                    self._reread.clear()
+                    self._pool_builder.request_refresh()
             elif not at_once:
                 time.wait(self._wake, self._due_in_s())
                 time.wait(self._urgent, self._settings.settle_s)
@@ -317,12 +345,16 @@ class Publisher:
 
     def _write_pool(self, pool: slice_builder.Pool, node: nodes.Node) -> int:
         """Write the difference to the pool; return the number of writes."""
+        current = _Comparison(pool, node.uid, self._store.snapshot())
+        if current.is_same(self._settled):
+            return 0
         writes = self._plan(pool, node)
         if writes.creates:
             # The Node may be another one of that name by now, and the slices gone with the old one.
             node = self._read_node()
             writes = self._plan(pool, node)
         self._write(writes, node)
+        self._settled = None if writes else current
         return len(writes)
 
     def _sharing_problems(self) -> tuple[pool_builder.Problem, ...]:

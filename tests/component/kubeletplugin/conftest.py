@@ -201,7 +201,11 @@ def start(
     running: list[publishing.Running] = []
     teller, counters, time = telling_of.reporter, telling_of.metrics, telling_of.clock
 
-    def begin(others: plugin_shell.Gpus | None = None) -> publishing.Running:
+    def begin(
+        others: plugin_shell.Gpus | None = None,
+        sources: pool_builder.Sources | None = None,
+        rediscover_s: float = 0.05,
+    ) -> publishing.Running:
         looking = backoff.Backoff(FAST, lambda: 0.0)
         settings = publisher.Settings(
             "gpu.ration.dev",
@@ -217,11 +221,10 @@ def start(
         file = tmp_path / "allocator"
         allocator = node_allocator.NodeAllocator("controller", file, telling_of)
         tools = publisher.Deps(kube, teller, counters, time, allocator, turn.is_elected)
-        look = (others or gpus).look
-        sources = pool_builder.Sources(
-            look, held_devices=lambda: frozenset(map(ids.DeviceName, holding))
+        sources = sources or pool_builder.Sources(
+            (others or gpus).look, held_devices=lambda: frozenset(map(ids.DeviceName, holding))
         )
-        devices = pool_builder.PoolBuilder(sources, 0.05, looking, time)
+        devices = pool_builder.PoolBuilder(sources, rediscover_s, looking, time)
         running.append(publishing.Running(publisher.Publisher(devices, settings, tools), turn))
         return running[-1]
 

@@ -53,7 +53,7 @@ class Running:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self.watch.run, args=(self._stop,))
 
-    def _changed(self) -> None:
+    def _changed(self, _gpu: ids.GpuUuid) -> None:
         self.changes += 1
 
     def start(self) -> None:
@@ -190,7 +190,7 @@ def test_the_kubelet_hears_of_a_fault_and_of_its_end(
 ) -> None:
     del shell
 
-    def show() -> None:
+    def show(_gpu: ids.GpuUuid) -> None:
         ailments = running.watch.ailments()[GPUS[3]]
         text = "; ".join(ailment.message for ailment in ailments)
         devices[:] = [health_stream.DeviceHealth("node-a", "gpu-0", not ailments, text)]

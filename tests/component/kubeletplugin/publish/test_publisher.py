@@ -5,9 +5,12 @@ from typing import Any
 import prometheus_client
 import pytest
 
-from driver import errors, names
+from driver import errors, ids, names
+from driver.devices import model
 from driver.kube import gvr
 from driver.kubeletplugin import metrics
+from driver.kubeletplugin.publish import pool_builder
+from driver.resources.dra import slices
 from tests.fakes import plugin_shell, publishing, waiting
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
@@ -304,6 +307,40 @@ def test_an_allocated_device_stays_published_when_its_gpu_disappears(
     assert {**device, "taints": 0} == {**previous, "taints": 0}
     holding.clear()
     waiting.until(lambda: len(only_slice(api)["spec"]["devices"]) == 7 * FACES)
+
+
+@pytest.mark.usefixtures("node")
+def test_a_fault_waits_for_no_reading_and_has_its_own_gpu_checked_alone(
+    api: api_server.ApiServer, start: Start, gpus: plugin_shell.Gpus
+) -> None:
+    faulty: set[ids.DeviceName] = set()
+    checked: set[ids.GpuUuid] = set()
+
+    def check(changed: frozenset[ids.GpuUuid]) -> model.Inventory:
+        checked.update(changed)
+        return plugin_shell.inventory(8)
+
+    def tainted() -> set[ids.DeviceName]:
+        return {
+            ids.DeviceName(device["name"])
+            for device in only_slice(api)["spec"]["devices"]
+            if any(entry["key"] == taint.key for entry in device["taints"])
+        }
+
+    taint = slices.Taint("ration.dev/xid", "48", "NoSchedule")
+    sources = pool_builder.Sources(
+        gpus.look, health_taints=lambda _: dict.fromkeys(faulty, (taint,)), check_gpus=check
+    )
+    running = start(sources=sources, rediscover_s=60.0)
+    publishing.published(running)
+    for gpu in plugin_shell.inventory(2).gpus:
+        faulty.add(ids.DeviceName(f"gpu-{gpu.pci.replace(':', '-').replace('.', '-')}"))
+        running.publisher.publish_health(gpu.uuid)
+        waiting.until(lambda: tainted() == faulty)
+    waiting.until(lambda: checked == {gpu.uuid for gpu in plugin_shell.inventory(2).gpus})
+    assert gpus.looks == 1
+    running.publisher.publish_now()
+    waiting.until(lambda: gpus.looks == 2)
 
 
 @pytest.mark.usefixtures("node")

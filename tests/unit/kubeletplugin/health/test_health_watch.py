@@ -39,7 +39,7 @@ class World:
             health_watch.Deps(news, metrics.Metrics(self.registry), self.clock, self.kept),
         )
         self.heard: list[list[str]] = []
-        self.watch.subscribe(lambda: self.heard.append(self.values()))
+        self.watch.subscribe(lambda _gpu: self.heard.append(self.values()))
 
     def values(self, gpu: ids.GpuUuid = FIRST) -> list[str]:
         return [ailment.value for ailment in self.watch.ailments().get(gpu, ())]

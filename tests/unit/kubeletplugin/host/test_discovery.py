@@ -16,6 +16,15 @@ def test_before_the_first_reading_there_is_nothing() -> None:
     assert fake.readings == 0
 
 
+def test_a_reading_without_a_change_returns_the_same_inventory() -> None:
+    built = machine.build("hgx-h100", seed="node-1")
+    gpus = discovery.Discovery(nvml.FakeNvml(built))
+    first = gpus.refresh()
+    assert gpus.refresh() is first
+    built.remove(built.find(first.gpus[7].uuid))
+    assert len(gpus.refresh().gpus) == 7
+
+
 def test_a_failed_reading_keeps_the_last_inventory() -> None:
     fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
     gpus = discovery.Discovery(fake)

@@ -121,6 +121,22 @@ def test_a_gpu_that_cannot_be_read_is_told_and_looked_at_again_soon(
     assert not offer(devices).problems
 
 
+def test_the_pool_is_the_same_until_the_gpus_or_the_allocator_change(
+    devices: pool_builder.PoolBuilder, gpus: plugin_shell.Gpus, time: fake_clock.FakeClock
+) -> None:
+    devices.refresh()
+    first = offer(devices).pool
+    assert offer(devices).pool is first
+    other = handover.AllocatorState("scheduler")
+    options = pool_builder.PublishOptions("gpu.ration.dev", NODE, other)
+    assert devices.build(options, ()).pool != first
+    assert offer(devices).pool == first
+    gpus.found = plugin_shell.inventory(1)
+    time.advance(60)
+    devices.refresh()
+    assert offer(devices).pool != first
+
+
 def test_kube_scheduler_gets_shared_faces_only_where_that_was_asked_for(
     devices: pool_builder.PoolBuilder,
 ) -> None:
