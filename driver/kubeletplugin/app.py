@@ -211,7 +211,7 @@ def _subscribe(
     core.mode_refusals.subscribe(publisher.publish_now)
     watch.subscribe(lambda _gpu: streams.notify())
     watch.on_gpus_changed(publisher.publish_now)
-    watch.on_mig_changed(publisher.check_mig)
+    watch.on_gpu_changed(publisher.check_gpu)
     reset_watch = publishing.reset_watch
     if reset_watch is not None:
         watch.subscribe(lambda _gpu: reset_watch.wake())

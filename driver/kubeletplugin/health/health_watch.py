@@ -71,7 +71,7 @@ class HealthWatch:
         self._ailments = MappingProxyType(dict(deps.quarantine.all_ailments()))
         self._listeners: list[Callable[[ids.GpuUuid], None]] = []
         self._gpu_listeners: list[Callable[[], None]] = []
-        self._mig_listeners: list[Callable[[ids.GpuUuid], None]] = []
+        self._event_listeners: list[Callable[[ids.GpuUuid], None]] = []
         self._problem: str | None = "the GPUs have not been polled yet"
 
     def ailments(self) -> Mapping[ids.GpuUuid, tuple[health.Ailment, ...]]:
@@ -107,15 +107,18 @@ class HealthWatch:
         self._listeners.append(listener)
 
     def on_gpus_changed(self, listener: Callable[[], None]) -> None:
-        """Call `listener` when the GPUs may have changed.
+        """Call `listener` when any of the GPUs may have changed.
 
         For example NVML is gone or back. From our thread: it must not wait.
         """
         self._gpu_listeners.append(listener)
 
-    def on_mig_changed(self, listener: Callable[[ids.GpuUuid], None]) -> None:
-        """Call `listener` when a GPU's MIG changed, by us or by hand. From our thread, as above."""
-        self._mig_listeners.append(listener)
+    def on_gpu_changed(self, listener: Callable[[ids.GpuUuid], None]) -> None:
+        """Call `listener` with a GPU that may have changed. From our thread, as above.
+
+        For example its MIG, by us or by another hand.
+        """
+        self._event_listeners.append(listener)
 
     def run(self, stop: threading.Event) -> None:
         """Watch until `stop` is set."""
@@ -175,12 +178,12 @@ class HealthWatch:
             case ports.GpuChanged(gpu=gpu):
                 if gpu is None:
                     self._due_at = -math.inf
+                    self._notify_gpus_changed()
                 else:
                     self._poll(gpu)
-                self._notify_gpus_changed()
+                    self._notify_gpu_changed(gpu)
             case ports.MigChanged(gpu=gpu):
-                for listener in self._mig_listeners:
-                    listener(gpu)
+                self._notify_gpu_changed(gpu)
             case health.XidEvent():
                 self._handle_xid(event)
 
@@ -240,6 +243,10 @@ class HealthWatch:
         changed, self._problem = (self._problem is None) is not (problem is None), problem
         if changed:
             self._notify_gpus_changed()
+
+    def _notify_gpu_changed(self, gpu: ids.GpuUuid) -> None:
+        for listener in self._event_listeners:
+            listener(gpu)
 
     def _notify_gpus_changed(self) -> None:
         for listener in self._gpu_listeners:

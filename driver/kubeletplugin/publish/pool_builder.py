@@ -63,7 +63,7 @@ def _no_devices() -> frozenset[ids.DeviceName]:
 class Sources:
     """Inputs of the pool.
 
-    `read_gpus` reads the GPUs; `check_gpus` reads those with a changed MIG, None: all are read;
+    `read_gpus` reads the GPUs; `check_gpus` reads those that may have changed, None: all are read;
     both raise DeviceFault. `health_taints`, `cordon_taints` and `mode_taints` (MIG mode that the
     GPU does not take) return taints by device; `held_devices` returns the devices that claims of
     this node hold; raises NodeFault.
@@ -170,7 +170,7 @@ class PoolBuilder:
         return is_first
 
     def refresh(self) -> None:
-        """Read the GPUs, or those with a changed MIG, if due."""
+        """Read the GPUs, or those that may have changed, if due."""
         now, check = self._clock.monotonic(), self._sources.check_gpus
         is_due = now >= self._due_at or (check is None and now >= self._check_at)
         if not is_due and now < self._check_at:

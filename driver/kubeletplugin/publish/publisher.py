@@ -173,8 +173,8 @@ class Publisher:
         self._urgent.set()
         self._wake.set()
 
-    def check_mig(self, gpu: ids.GpuUuid) -> None:
-        """Publish what another hand changed of a GPU's MIG, soon; from any thread."""
+    def check_gpu(self, gpu: ids.GpuUuid) -> None:
+        """Publish what changed of a GPU, such as its MIG, soon; from any thread."""
         if self._pool_builder.request_check(gpu):
             self._wake.set()
 

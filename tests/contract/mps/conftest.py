@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,28 +45,30 @@ class Hosts:
         return self._made[system]
 
 
-def _short() -> Path:
-    path = Path(tempfile.mkdtemp(prefix="mpsd-"))
-    path.chmod(0o755)
-    return path
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """Directory whose path leaves room for a socket's name."""
+    with tempfile.TemporaryDirectory(prefix="mpsd-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
 
 
 BOTH = [*nvidia_roots.SYSTEMS, SIMULATED]
 
 
 @pytest.fixture(params=BOTH)
-def daemons(real_host: Hosts, request: pytest.FixtureRequest) -> Iterator[Daemons]:
+def daemons(real_host: Hosts, short: Path, request: pytest.FixtureRequest) -> Iterator[Daemons]:
     """In a directory of its own, of which a socket's path is short enough."""
-    yield from _closing(_made(request, real_host, _short()))
+    yield from _closing(_made(request, real_host, short))
 
 
 @pytest.fixture(params=BOTH)
-def deep(real_host: Hosts, request: pytest.FixtureRequest) -> Iterator[Daemons]:
+def deep(real_host: Hosts, short: Path, request: pytest.FixtureRequest) -> Iterator[Daemons]:
     """In a directory of which a socket's path is too long."""
-    folder = _short() / ("x" * 90)
+    folder = short / ("x" * 90)
     folder.mkdir()
     yield from _closing(_made(request, real_host, folder))
-    folder.parent.rmdir()
 
 
 def _made(request: pytest.FixtureRequest, hosts: Hosts, folder: Path) -> Daemons:
@@ -98,28 +99,28 @@ class Machines:
 
 
 @pytest.fixture(params=nvidia_roots.SYSTEMS)
-def real(real_host: Hosts, request: pytest.FixtureRequest) -> Iterator[tuple[Daemons, str]]:
+def real(
+    real_host: Hosts, short: Path, request: pytest.FixtureRequest
+) -> Iterator[tuple[Daemons, str]]:
     """NVIDIA's own, and the driver's version."""
     node = real_host.node(request.param)
-    for created in _closing(Daemons(driver_search.build_search("auto", node.host), _short())):
+    for created in _closing(Daemons(driver_search.build_search("auto", node.host), short)):
         yield created, node.version
 
 
 @pytest.fixture(params=[*nvidia_roots.SYSTEMS, *VERSIONS])
 def spoken(
-    real_host: Hosts, simulated: Machines, request: pytest.FixtureRequest
+    real_host: Hosts, simulated: Machines, short: Path, request: pytest.FixtureRequest
 ) -> Iterator[tuple[Daemons, str]]:
     """NVIDIA's own and the simulated one, of both versions, and which version."""
     if request.param in VERSIONS:
         base, version = simulated.of(request.param), str(request.param)
         search = driver_search.build_search(layout.Layout(base).driver_root, Path("/"))
-        created = Daemons(search, _short(), store.load(base).gpus[0].uuid)
+        created = Daemons(search, short, store.load(base).gpus[0].uuid)
     else:
         node = real_host.node(request.param)
-        created, version = (
-            Daemons(driver_search.build_search("auto", node.host), _short()),
-            node.version,
-        )
+        created = Daemons(driver_search.build_search("auto", node.host), short)
+        version = node.version
     for daemons in _closing(created):
         yield daemons, version
 
@@ -127,4 +128,3 @@ def spoken(
 def _closing(created: Daemons) -> Iterator[Daemons]:
     yield created
     created.close()
-    shutil.rmtree(created.folder)

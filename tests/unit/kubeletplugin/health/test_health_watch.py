@@ -138,13 +138,17 @@ def test_codes_that_nobody_knows_share_one_series(world: World) -> None:
 
 
 def test_a_stirred_gpu_is_polled_at_once_and_an_unknown_one_means_all(world: World) -> None:
+    changed: list[ids.GpuUuid] = []
+    world.watch.on_gpu_changed(changed.append)
+    world.watch.on_gpus_changed(lambda: changed.append(ids.GpuUuid("all")))
     world.run(ports.GpuChanged(SECOND), ports.GpuChanged(None), None)
     assert world.script.polls == [(0, gpu) for gpu in (FIRST, SECOND, SECOND, FIRST, SECOND)]
+    assert changed == ["all", SECOND, "all"]  # first: NVML answers
 
 
 def test_a_change_of_mig_is_reported_and_no_reason_to_poll(world: World) -> None:
     changed: list[ids.GpuUuid] = []
-    world.watch.on_mig_changed(changed.append)
+    world.watch.on_gpu_changed(changed.append)
     world.run(ports.MigChanged(SECOND), None)
     assert changed == [SECOND]
     assert world.script.polls == [(0, gpu) for gpu in (FIRST, SECOND)]
