@@ -180,24 +180,23 @@ class PoolBuilder:
             self._changed.clear()
             self._check_at = math.inf
         try:
-            if check is not None and not is_due:
-                self._inventory = check(changed)
-                return
-            self._inventory = self._sources.read_gpus()
+            inventory = check(changed) if check and not is_due else self._sources.read_gpus()
         except errors.DeviceFault as e:
             if e.code in _DRIVER_ABSENT:
                 self._inventory = model.Inventory()
             self._problem = Problem(reasons.Reason.DRIVER_NOT_READY, str(e))
             wait_s = self._read_backoff.after_failure()
             _log.warning("GPUs not readable", error=str(e), next_look_s=round(wait_s, 1))
-        else:
-            self._problem = _unreadable_problem(self._inventory)
-            wait_s = (
-                self._rediscover_s if self._problem is None else self._read_backoff.after_failure()
-            )
-            if self._problem is None:
-                self._read_backoff.reset()
-        self._due_at = now + wait_s
+            self._due_at = now + wait_s
+            return
+        self._inventory = inventory
+        self._problem = _unreadable_problem(inventory)
+        if self._problem is not None:
+            self._due_at = now + self._read_backoff.after_failure()
+            return
+        self._read_backoff.reset()
+        if is_due:
+            self._due_at = now + self._rediscover_s
 
     def build(self, options: PublishOptions, stored: Iterable[fields.Raw]) -> PoolUpdate:
         """Build the pool from the last read; devices in use stay as published, or as `stored`."""

@@ -180,6 +180,26 @@ def test_changes_of_mig_are_checked_together_and_soon(
     assert devices.request_check(first)
 
 
+def test_a_gpu_that_a_check_cannot_read_is_reported_and_read_again_soon(
+    gpus: plugin_shell.Gpus, time: fake_clock.FakeClock
+) -> None:
+    two = plugin_shell.inventory(2)
+    lost = dataclasses.replace(two, broken=(model.BrokenGpu("GPU at index 2", "lost"),))
+    sources = pool_builder.Sources(gpus.look, check_gpus=lambda _changed: lost)
+    looking = backoff.Backoff(backoff.Pace(2.0, 20.0), lambda: 0.0)
+    devices = pool_builder.PoolBuilder(sources, 60.0, looking, time)
+    devices.refresh()
+    devices.request_check(two.gpus[0].uuid)
+    time.advance(pool_builder.CHECK_S)
+    devices.refresh()
+    assert told(offer(devices)) == [reasons.Reason.GPU_UNREADABLE]
+    assert (gpus.looks, devices.due_in_s()) == (1, 2)
+    time.advance(2)
+    devices.refresh()
+    assert not offer(devices).problems
+    assert (gpus.looks, devices.due_in_s()) == (2, 60)
+
+
 def test_a_check_without_a_reader_of_its_own_reads_all_gpus(
     devices: pool_builder.PoolBuilder, gpus: plugin_shell.Gpus, time: fake_clock.FakeClock
 ) -> None:
