@@ -2,7 +2,8 @@
 
 A figure with a reference is compared by its ratio: both sides had the same machine at the same
 moment. One without is compared by itself, scaled by what the calibrators took in both runs.
-Quality, memory and simulated time do not hang on the machine and are not scaled.
+Quality, memory and simulated time do not hang on the machine and are not scaled. Memory that
+differs by less than Python takes at once is the same memory.
 """
 
 import math
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from benchmarks import bars, record
 
 WORST = 1.5
+_ARENA_MIB = 1.0
+"""What Python takes from the system at once (its obmalloc.c): less is no difference."""
 _TIMES = ("ms", "s", "ms/pod")
 _RATES = ("/s", "decisions/s", "claims/s", "pods/s")
 _OF_THE_NODE = ("python", "fsync", "grpc")
@@ -110,7 +113,7 @@ def _fall(
     if upwards is None or now.says:  # a suite that judges has weighed the figure's error
         return None
     old, new = _compared(previous, now, slower)
-    if min(old, new) <= 0:
+    if min(old, new) <= 0 or (now.unit == "MiB" and abs(new - old) < _ARENA_MIB):
         return None
     return Fall(key, old, new, old / new if upwards else new / old)
 

@@ -27,7 +27,7 @@ HERE: Mapping[str, str] = {
 """Module and arguments of each suite that needs no cluster."""
 ON_CLUSTER: Mapping[str, str] = {
     "node": "node",
-    "control_plane": "control_plane --gate --pace-seconds 25",
+    "control_plane": "control_plane --gate --pace-seconds 36",
     "control_plane_kwok": "control_plane --kwok --gate --pace-seconds 15",
     "control_plane_5000": (
         "control_plane --nodes 5000 --gate --rounds 1 --bursts 2 --pace-seconds 30"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from benchmarks import record
 from benchmarks.allocator import cases, endtoend, memory, reference, refusals, rounds, rules
+from driver.runtime import gc_tuning
 
 ROUNDS, QUICK_ROUNDS = 5, 2
 Part = Callable[[], list[record.Figure]]
@@ -16,6 +17,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.allocator")
     parser.add_argument("--quick", action="store_true", help="under a minute; nothing is stored")
     options = parser.parse_args()
+    gc_tuning.set_thresholds()  # as the controller
     start = record.Start()
     figures: list[record.Figure] = []
     with reference.Reference() as other:

@@ -5,6 +5,7 @@ import statistics
 
 from benchmarks import record
 from benchmarks.allocator import cases, ours, reference
+from driver.runtime import gc_tuning
 
 WARM_UP, THEIR_WARM_UP = 50, 3
 COLD = 5
@@ -16,6 +17,7 @@ def measure(case: cases.Case, rounds: int, other: reference.Reference) -> list[r
     The last two are processor time, as nothing stands beside them.
     """
     mine = ours.Ours(case)
+    gc_tuning.freeze()  # as the controller, once its caches are filled
     other.load(case)
     first = mine.run(1)
     mine.run(WARM_UP)
@@ -31,6 +33,7 @@ def measure(case: cases.Case, rounds: int, other: reference.Reference) -> list[r
     cold = [taken.busy for taken in (*first, *mine.run(COLD, alike=False))]
     _all_fitted(case, mine, other)
     del mine
+    gc.unfreeze()
     gc.collect()
     return [
         record.figure(case.name, "decisions/s", rates, theirs, seed=cases.SEED),

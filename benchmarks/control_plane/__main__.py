@@ -39,14 +39,19 @@ def main() -> None:
             fixture.fill(kube, parameters.nodes, fixtures.whole("scheduler"), kwok=parameters.kwok)
             bench = rounds.Bench(cluster, kube, parameters)
             measured = [bench.sides(number) for number in range(parameters.rounds)]
+            record.write(parameters.suite, _figures(parameters, measured), start)
         finally:
             fixture.clear(kube)
             fixture.empty(kube, parameters.nodes)
+
+
+def _figures(parameters: rounds.Asked, measured: list[list[rounds.Round]]) -> list[record.Figure]:
+    """Return the figures of all rounds: theirs, ours, and with the gate if it was asked for."""
     theirs, ours, *gated = [list(side) for side in zip(*measured, strict=True)]
     figures = rounds.figures(parameters, ours, theirs)
     for side in gated:
         figures += rounds.figures(parameters, side, theirs, " behind the scheduling gate")
-    record.write(parameters.suite, figures, start)
+    return figures
 
 
 def _asked() -> rounds.Asked:

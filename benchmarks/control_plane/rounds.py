@@ -17,8 +17,12 @@ from hack.cluster import api
 _USUAL = 1_000
 _WITHIN_S = 300.0
 _SETTLE_S = 5.0
-_FEW = 250
-"""Of fewer pods the 99th percentile is that of one or two that kube-scheduler let wait a second."""
+_FEW, _STRETCH = 250, 60
+"""Of fewer pods the 99th percentile is that of one or two that kube-scheduler let wait a second.
+
+Of a stretch of pods it is the slowest; the median over the stretches is not moved by the machine's
+pauses, which make several pods in succession wait.
+"""
 _LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")
 QUICKER = {
     "kube-scheduler": _LIMITS,
@@ -173,30 +177,35 @@ def figures(
             f"{name}: CPU of our controllers", "ms/pod", [side.controller_ms for side in ours]
         ),
     ]
-    for part, word in ((0.5, "p50"), _tail(sum(len(side.bound_s) for side in ours))):
-        measured.append(
-            record.figure(
-                f"{name}: made to bound at {asked.pace:g} pods/s, {word}",
-                "ms",
-                [1000 * record.percentile(_all(side.bound_s for side in ours), part)],
-                [1000 * record.percentile(_all(side.bound_s for side in theirs), part)],
-            )
-        )
-        if asked.kwok:
-            measured.append(
-                record.figure(
-                    f"{name}: made to Running at {asked.pace:g} pods/s, {word}",
-                    "ms",
-                    [1000 * record.percentile(_all(side.running_s for side in ours), part)],
-                    [1000 * record.percentile(_all(side.running_s for side in theirs), part)],
-                )
-            )
+    pace = f"at {asked.pace:g} pods/s"
+    bound = [[side.bound_s for side in sides] for sides in (ours, theirs)]
+    measured += _waits(f"{name}: made to bound {pace}", *bound)
+    if asked.kwok:
+        running = [[side.running_s for side in sides] for sides in (ours, theirs)]
+        measured += _waits(f"{name}: made to Running {pace}", *running)
     return measured
 
 
-def _tail(pods: int) -> tuple[float, str]:
-    """Return which percentile of so many pods is the slow ones', and its name."""
-    return (0.95, "p95") if pods < _FEW else (0.99, "p99")
+def _waits(
+    name: str, ours: list[list[float]], theirs: list[list[float]]
+) -> Iterator[record.Figure]:
+    """Return the median and the tail of the seconds that pods of each round waited, in ms."""
+    sides = [[[1000 * wait_s for wait_s in waits] for waits in rounds] for rounds in (ours, theirs)]
+    yield record.figure(f"{name}, p50", "ms", *map(_all, sides))
+    if sum(map(len, ours)) < _FEW:
+        tails = [[record.percentile(_all(rounds), 0.95)] for rounds in sides]
+        yield record.figure(f"{name}, p95", "ms", *tails)
+    else:
+        yield record.figure(f"{name}, p99", "ms", *map(_slowest, sides))
+
+
+def _slowest(rounds: list[list[float]]) -> list[float]:
+    """Return the longest wait of each stretch; what is left of a round belongs to its last one."""
+    return [
+        max(waits[start : start + _STRETCH if start + 2 * _STRETCH <= len(waits) else None])
+        for waits in rounds
+        for start in range(0, max(len(waits) - _STRETCH, 0) + 1, _STRETCH)
+    ]
 
 
 def _all(samples: Iterable[list[float]]) -> list[float]:

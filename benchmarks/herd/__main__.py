@@ -33,11 +33,11 @@ def main() -> None:
     parser.add_argument("--machine", default=PRODUCT, help="what each node is")
     options = parser.parse_args()
     logs.configure("warning")  # thousands of lines otherwise
-    start = record.Start()
     cluster = api.Cluster.load(ROOT)
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-bench")
     for name in cluster.controllers():
         cluster.stop(name)
+    start = record.Start()
     try:
         fixture.nodes(kube, options.count)
         herd = plugins.Herd(cluster.kubeconfig, options.count, options.machine)
@@ -48,11 +48,11 @@ def main() -> None:
             options.count,
             herd.together(lambda: _wipe(kube, options.count)),
         )
+        record.write("herd", figures, start)  # the calibrators know no controllers that start
     finally:
         fixture.empty(kube, options.count)
         for name in cluster.controllers():
             cluster.start(name)
-    record.write("herd", figures, start)
 
 
 def _figures(how: str, count: int, start: plugins.Start) -> list[record.Figure]:

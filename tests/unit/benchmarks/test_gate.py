@@ -80,6 +80,12 @@ def test_memory_quality_and_simulated_time_are_not_scaled(unit: str) -> None:
     assert fallen(run(figure, python=1), run(other, python=100)) == []
 
 
+def test_memory_that_differs_by_less_than_an_arena_is_the_same() -> None:
+    little, more, much = (record.figure("RSS growth", "MiB", [ours]) for ours in (0.05, 0.9, 1.2))
+    assert fallen(run(little), run(more)) == []
+    assert fallen(run(little), run(much)) == [24.0]
+
+
 def test_quality_falls_too() -> None:
     full = record.figure("room", "%", [90.0])
     assert fallen(run(full), run(record.figure("room", "%", [45.0]))) == [2.0]

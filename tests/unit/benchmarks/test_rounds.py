@@ -1,26 +1,41 @@
 """Figures of the whole control plane, of rounds of both sides."""
 
+from collections.abc import Sequence
+
+import pytest
+
 from benchmarks.control_plane import rounds
 
+CALM_S = (*[0.03] * 59, 0.05)
+"""A stretch of pods, the last of which waits longest."""
+PAUSE_S = (*[0.03] * 56, *[0.4] * 4)
+"""A stretch in which the machine stands still for a moment."""
 
-def side(pods: int) -> rounds.Round:
-    """A round in which each pod was bound a millisecond later than the one ahead of it."""
-    return rounds.Round([40.0], 10.0, 5.0, [number / 1000 for number in range(1, pods + 1)], [])
 
-
-def measured(pods: int) -> dict[str, float]:
-    request = rounds.Asked(5_000, 400, 1, 1, 5.0, pods / 5, kwok=False, gate=False)
-    figures = rounds.figures(request, [side(pods)], [side(pods)])
+def waits(*bound_s: Sequence[float]) -> dict[str, float]:
+    """Return our figures by percentile, in ms, of rounds in which pods waited so long."""
+    sides = [rounds.Round([40.0], 10.0, 5.0, list(waited), []) for waited in bound_s]
+    request = rounds.Asked(5_000, 400, 1, len(sides), 5.0, 60.0, kwok=False, gate=False)
+    figures = rounds.figures(request, sides, sides)
     return {figure.name.rpartition(", ")[2]: figure.ours for figure in figures}
 
 
-def test_the_tail_of_250_pods_is_their_99th_percentile() -> None:
-    values = measured(250)
-    assert "p95" not in values
-    assert 246 <= values["p99"] <= 249
+def test_the_99th_percentile_of_pods_is_not_moved_by_one_pause() -> None:
+    values = waits((*CALM_S, *PAUSE_S, *CALM_S), CALM_S * 3)
+    assert values["p50"] == 30.0
+    assert values["p99"] == 50.0
 
 
-def test_the_tail_of_fewer_pods_is_their_95th_percentile() -> None:
-    values = measured(200)
+def test_pauses_in_most_stretches_are_the_99th_percentile() -> None:
+    assert waits((*PAUSE_S, *CALM_S, *PAUSE_S), PAUSE_S * 3)["p99"] == 400.0
+
+
+@pytest.mark.parametrize("pods", [60, 119])
+def test_the_pods_after_the_last_whole_stretch_belong_to_it(pods: int) -> None:
+    assert waits(*[[*[0.03] * (pods - 1), 0.4]] * 5)["p99"] == 400.0
+
+
+def test_the_tail_of_fewer_than_250_pods_is_their_95th_percentile() -> None:
+    values = waits([number / 1000 for number in range(1, 201)])
     assert "p99" not in values
     assert 189 <= values["p95"] <= 191
