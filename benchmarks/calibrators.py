@@ -16,35 +16,34 @@ from pathlib import Path
 import grpc
 import numpy as np
 
-_ROUNDS, _WRITES, _CALLS = 7, 60, 300
+_ROUNDS, _WRITES, _CALLS = 21, 3, 15
+"""Writes and calls are of a round."""
+_NAMES = ("python", "cpu", "numpy", "fsync", "grpc")
 _KIB = 1024
 
 
 def measure() -> dict[str, float]:
     """Milliseconds of each, medians: `python`, `numpy`, `fsync`, `grpc`.
 
-    `cpu` is the loop of `python` in processor time, which others on the machine hardly touch.
+    `cpu` is the loop of `python` in processor time, which others on the machine hardly touch. All
+    take turns for a second: what the machine did for a moment is in few rounds of each.
     """
+    taken: dict[str, list[float]] = {name: [] for name in _NAMES}
     with _writing() as write, _calling() as call:
-        taken = {
-            "python": _median(_loop, _ROUNDS),
-            "cpu": _median(_loop, _ROUNDS, time.thread_time),
-            "numpy": _median(_sort, _ROUNDS),
-            "fsync": _median(write, _WRITES),
-            "grpc": _median(call, _CALLS),
-        }
-    return {name: round(one, 4) for name, one in taken.items()}
+        for _ in range(_ROUNDS):
+            began = time.thread_time()
+            taken["python"].append(_ms(_loop))
+            taken["cpu"].append(1000 * (time.thread_time() - began))
+            taken["numpy"].append(_ms(_sort))
+            taken["fsync"] += [_ms(write) for _ in range(_WRITES)]
+            taken["grpc"] += [_ms(call) for _ in range(_CALLS)]
+    return {name: round(statistics.median(ms), 4) for name, ms in taken.items()}
 
 
-def _median(
-    act: Callable[[], object], rounds: int, now: Callable[[], float] = time.perf_counter
-) -> float:
-    taken = []
-    for _ in range(rounds):
-        began = now()
-        act()
-        taken.append(1000 * (now() - began))
-    return statistics.median(taken)
+def _ms(act: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    act()
+    return 1000 * (time.perf_counter() - began)
 
 
 def _loop() -> int:

@@ -8,7 +8,7 @@ from benchmarks import record
 from benchmarks.allocator import cases, endtoend, memory, reference, refusals, rounds, rules
 from driver.runtime import gc_tuning
 
-ROUNDS, QUICK_ROUNDS = 5, 2
+ROUNDS, QUICK_ROUNDS = 4, 2
 Part = Callable[[], list[record.Figure]]
 
 

@@ -27,6 +27,8 @@ from hack.cluster import nvidia_driver
 from tests.fakes import waiting
 
 REPEATS, ROUNDS, BATCHES, PARTS = 5, 128, 8, 16
+TURN = 8
+"""Single calls of a side, until it is another's turn; `ROUNDS` are of a repeat."""
 AT_ONCE, CROWDS = (1, 8, 32, 64, mix.BURST), 3
 """Pods of a node that come at once, and how often in a repeat."""
 QUICK = 2
@@ -76,44 +78,70 @@ def main() -> None:
         record.write("beside", figures, start)
 
 
+Measured = Sequence[tuple[sides.Side, Sample]]
+"""The sides, all with a process that lives, and what was measured of each."""
+
+
 def _measure(every: Sequence[sides.Side], repeats: int) -> list[Sample]:
-    """Rounds of the sides in turn."""
-    samples = [Sample() for _ in every]
+    """Measure new processes of all sides, over and over.
+
+    The sides' turns are short: what slows the machine for a second slows each of them.
+    """
+    measured = [(side, Sample()) for side in every]
     for _ in range(repeats):
-        for side, sample in zip(every, samples, strict=True):
-            _round(side, sample)
-    return samples
+        for side, sample in measured:
+            _start(side, sample)
+        _single_calls(measured)
+        for _ in range(BATCHES):
+            for side, sample in measured:
+                sample.batches.append(_ms(functools.partial(_at_once, side)))
+                _unprepare(side, side.claims)
+        _crowds(measured)
+        _parts(measured)
+        for side, sample in measured:
+            sample.used.append(process.rss(side.pid()))
+    return [sample for _, sample in measured]
 
 
-def _round(side: sides.Side, into: Sample) -> None:
-    """One process of a side, from its start; calls begin when all that it publishes is there."""
+def _start(side: sides.Side, into: Sample) -> None:
+    """Start a process anew; calls begin when all that it publishes is there."""
     into.starts.append(side.again())
     waiting.until(lambda: _is_at_rest(side.pid()), sides.WITHIN_S)
     into.rss.append(process.rss(side.pid()))
     _prepare(side, side.claims[:1])
     _unprepare(side, side.claims[:1])
-    began_ms = process.cpu_ms(side.pid())
-    prepares, unprepares = [], []
-    for number in range(ROUNDS):
-        claim = (side.claims[number % len(side.claims)],)
-        prepares.append(_ms(functools.partial(_prepare, side, claim)))
-        into.again.append(_ms(functools.partial(_prepare, side, claim)))
-        unprepares.append(_ms(functools.partial(_unprepare, side, claim)))
-    into.prepares.append(prepares)
-    into.unprepares.append(unprepares)
-    into.cpu.append((process.cpu_ms(side.pid()) - began_ms) / ROUNDS)
-    for _ in range(BATCHES):
-        into.batches.append(_ms(lambda: _at_once(side)))
-        _unprepare(side, side.claims)
-    for pods in AT_ONCE if side.shares else ():
-        crowd = side.shares[:pods]
-        for _ in range(CROWDS):
-            into.at_once[pods].append(_ms(functools.partial(_crowd, side, crowd)))
-            _unprepare(side, crowd)
-    for _ in range(PARTS if side.parts else 0):
-        into.part_prepares.append(_ms(lambda: _prepare(side, side.parts)))
-        into.part_unprepares.append(_ms(lambda: _unprepare(side, side.parts)))
-    into.used.append(process.rss(side.pid()))
+    into.prepares.append([])
+    into.unprepares.append([])
+    into.cpu.append(0.0)
+
+
+def _single_calls(measured: Measured) -> None:
+    for _ in range(ROUNDS // TURN):
+        for side, sample in measured:
+            began_ms = process.cpu_ms(side.pid())
+            for number in range(TURN):
+                claim = (side.claims[number % len(side.claims)],)
+                sample.prepares[-1].append(_ms(functools.partial(_prepare, side, claim)))
+                sample.again.append(_ms(functools.partial(_prepare, side, claim)))
+                sample.unprepares[-1].append(_ms(functools.partial(_unprepare, side, claim)))
+            sample.cpu[-1] += (process.cpu_ms(side.pid()) - began_ms) / ROUNDS
+
+
+def _crowds(measured: Measured) -> None:
+    for pods, _ in itertools.product(AT_ONCE, range(CROWDS)):
+        for side, sample in measured:
+            crowd = side.shares[:pods]
+            if crowd:
+                sample.at_once[pods].append(_ms(functools.partial(_crowd, side, crowd)))
+                _unprepare(side, crowd)
+
+
+def _parts(measured: Measured) -> None:
+    for _ in range(PARTS):
+        for side, sample in measured:
+            if side.parts:
+                sample.part_prepares.append(_ms(functools.partial(_prepare, side, side.parts)))
+                sample.part_unprepares.append(_ms(functools.partial(_unprepare, side, side.parts)))
 
 
 def _is_at_rest(pid: int) -> bool:
