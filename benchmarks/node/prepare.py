@@ -17,18 +17,18 @@ from driver.pb import dra_v1_pb2, dra_v1_pb2_grpc
 from hack.cluster import api
 from tests.e2e import playground
 
-ROUNDS, CALLS = 5, 128
+CALLS = 128
 BATCHES = 20
 DAEMONS = 10
 WARM_UP = 1_000
 CYCLES = 10_000
 LOOKS = 20
-"""How often in these cycles the memory is looked at."""
+"""How often in these cycles the memory is looked at; single calls are of that many rounds."""
 GPUS = 8
 
 
 def measure(cluster: api.Cluster, kube: client.KubeClient, node: str) -> list[record.Figure]:
-    """One at a time, eight at once, over again, with a daemon; then so often that a leak shows."""
+    """Eight at once, over again, with a daemon; then one at a time, until a leak would show."""
     ground = playground.Playground.open(cluster, kube)
     socket = cluster.node_dir(node) / "kubelet" / "plugins" / "gpu.ration.dev" / "dra.sock"
     try:
@@ -38,10 +38,10 @@ def measure(cluster: api.Cluster, kube: client.KubeClient, node: str) -> list[re
         with grpc.insecure_channel(f"unix://{socket}") as channel:
             stub = dra_v1_pb2_grpc.DRAPluginStub(channel)  # type: ignore[no-untyped-call]
             return [
-                *_figures(stub, claims),
+                _at_once(stub, claims),
                 _repeats(stub, claims[0]),
                 _daemons(stub, share),
-                _growth(stub, claims, cluster.pid("plugin", node)),
+                *_cycles(stub, claims, cluster.pid("plugin", node)),
             ]
     finally:
         _free(ground)
@@ -99,26 +99,9 @@ def _free(ground: playground.Playground) -> None:
         )
 
 
-def _figures(
-    stub: dra_v1_pb2_grpc.DRAPluginStub, claims: list[dra_v1_pb2.Claim]
-) -> list[record.Figure]:
-    prepares: list[list[float]] = []
-    unprepares: list[list[float]] = []
-    for _ in range(ROUNDS):
-        prepares.append([])
-        unprepares.append([])
-        for number in range(CALLS):
-            claim = claims[number % len(claims)]
-            prepares[-1].append(_timed(functools.partial(_prepare, stub, claim)))
-            unprepares[-1].append(_timed(functools.partial(_unprepare, stub, claim)))
+def _at_once(stub: dra_v1_pb2_grpc.DRAPluginStub, claims: list[dra_v1_pb2.Claim]) -> record.Figure:
     walls = [_batch(stub, claims) for _ in range(BATCHES)]
-    return [
-        record.figure("Prepare, one at a time, p50", "ms", [*itertools.chain(*prepares)]),
-        record.p99("Prepare, one at a time, p99", "ms", prepares),
-        record.figure("Unprepare, one at a time, p50", "ms", [*itertools.chain(*unprepares)]),
-        record.p99("Unprepare, one at a time, p99", "ms", unprepares),
-        record.figure("8 Prepares at once, wall for all", "ms", walls),
-    ]
+    return record.figure("8 Prepares at once, wall for all", "ms", walls)
 
 
 def _repeats(stub: dra_v1_pb2_grpc.DRAPluginStub, claim: dra_v1_pb2.Claim) -> record.Figure:
@@ -138,22 +121,36 @@ def _daemons(stub: dra_v1_pb2_grpc.DRAPluginStub, share: dra_v1_pb2.Claim) -> re
     return record.figure("Prepare with an MPS daemon's start", "ms", walls)
 
 
-def _growth(
+def _cycles(
     stub: dra_v1_pb2_grpc.DRAPluginStub, claims: list[dra_v1_pb2.Claim], pid: int | None
-) -> record.Figure:
-    """Growth of the resident memory by the line through all looks, which no single page sways."""
-    cycles: list[float] = []
-    sizes: list[float] = []
-    for number in range(WARM_UP + CYCLES + 1):
-        if number >= WARM_UP and (number - WARM_UP) % (CYCLES // LOOKS) == 0:
-            cycles.append(number)
-            sizes.append(process.rss(pid))
-        claim = claims[number % len(claims)]
-        _prepare(stub, claim)
-        _unprepare(stub, claim)
-    slope = statistics.linear_regression(cycles, sizes).slope
-    grown = record.figure(f"RSS growth over {CYCLES} cycles", "MiB", [slope * CYCLES])
-    return record.replaced(grown, slope * CYCLES, f"{sizes[0]:.1f} to {sizes[-1]:.1f} MiB")
+) -> list[record.Figure]:
+    """Figures of single calls for minutes, and by how much the memory grew meanwhile.
+
+    The growth is that of the line through all looks, which no single page sways.
+    """
+    for number in range(WARM_UP):
+        _prepare(stub, claims[number % len(claims)])
+        _unprepare(stub, claims[number % len(claims)])
+    sizes = [process.rss(pid)]
+    prepares: list[list[float]] = []
+    unprepares: list[list[float]] = []
+    for _ in range(LOOKS):
+        prepares.append([])
+        unprepares.append([])
+        for number in range(CYCLES // LOOKS):
+            claim = claims[number % len(claims)]
+            prepares[-1].append(_timed(functools.partial(_prepare, stub, claim)))
+            unprepares[-1].append(_timed(functools.partial(_unprepare, stub, claim)))
+        sizes.append(process.rss(pid))
+    grown = statistics.linear_regression(range(len(sizes)), sizes).slope * LOOKS
+    growth = record.figure(f"RSS growth over {CYCLES} cycles", "MiB", [grown])
+    return [
+        record.figure("Prepare, one at a time, p50", "ms", [*itertools.chain(*prepares)]),
+        record.p99("Prepare, one at a time, p99", "ms", prepares),
+        record.figure("Unprepare, one at a time, p50", "ms", [*itertools.chain(*unprepares)]),
+        record.p99("Unprepare, one at a time, p99", "ms", unprepares),
+        record.replaced(growth, grown, f"{sizes[0]:.1f} to {sizes[-1]:.1f} MiB"),
+    ]
 
 
 def _batch(stub: dra_v1_pb2_grpc.DRAPluginStub, claims: list[dra_v1_pb2.Claim]) -> float:
