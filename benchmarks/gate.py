@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks import bars, record
+from tests.soak import verdict
 
 WORST = 1.5
-_ARENA_MIB = 1.0
-"""What Python takes from the system at once (its obmalloc.c): less is no difference."""
 _TIMES = ("ms", "s", "ms/pod")
 _RATES = ("/s", "decisions/s", "claims/s", "pods/s")
 _OF_THE_NODE = ("python", "fsync", "grpc")
@@ -113,7 +112,7 @@ def _fall(
     if upwards is None or now.says:  # a suite that judges has weighed the figure's error
         return None
     old, new = _compared(previous, now, slower)
-    if min(old, new) <= 0 or (now.unit == "MiB" and abs(new - old) < _ARENA_MIB):
+    if min(old, new) <= 0 or (now.unit == "MiB" and abs(new - old) < verdict.ARENA_MIB):
         return None
     return Fall(key, old, new, old / new if upwards else new / old)
 

@@ -32,17 +32,26 @@ def main() -> None:
         for component, flags in rounds.QUICKER.items():
             meanwhile.enter_context(cluster.with_flags(component, *flags))
         meanwhile.enter_context(fixture.namespace(kube))
-        if parameters.kwok:
-            cluster.start_kwok()
-            meanwhile.callback(cluster.stop, "kwok")
         try:
-            fixture.fill(kube, parameters.nodes, fixtures.whole("scheduler"), kwok=parameters.kwok)
-            bench = rounds.Bench(cluster, kube, parameters)
-            measured = [bench.sides(number) for number in range(parameters.rounds)]
+            measured = _measure(cluster, kube, parameters)
+            # Ahead of what follows: the calibrators are for a machine at rest.
             record.write(parameters.suite, _figures(parameters, measured), start)
         finally:
             fixture.clear(kube)
             fixture.empty(kube, parameters.nodes)
+
+
+def _measure(
+    cluster: api.Cluster, kube: client.KubeClient, parameters: rounds.Asked
+) -> list[list[rounds.Round]]:
+    """Make the nodes, and measure the rounds of every side; kwok plays the nodes until the end."""
+    with ExitStack() as played:
+        if parameters.kwok:
+            cluster.start_kwok()
+            played.callback(cluster.stop, "kwok")
+        fixture.fill(kube, parameters.nodes, fixtures.whole("scheduler"), kwok=parameters.kwok)
+        bench = rounds.Bench(cluster, kube, parameters)
+        return [bench.sides(number) for number in range(parameters.rounds)]
 
 
 def _figures(parameters: rounds.Asked, measured: list[list[rounds.Round]]) -> list[record.Figure]:

@@ -48,7 +48,8 @@ def main() -> None:
             options.count,
             herd.together(lambda: _wipe(kube, options.count)),
         )
-        record.write("herd", figures, start)  # the calibrators know no controllers that start
+        # Ahead of what follows: the calibrators are for a machine at rest.
+        record.write("herd", figures, start)
     finally:
         fixture.empty(kube, options.count)
         for name in cluster.controllers():

@@ -70,8 +70,8 @@ class HealthWatch:
         self._health: health.NodeHealth = {}
         self._ailments = MappingProxyType(dict(deps.quarantine.all_ailments()))
         self._listeners: list[Callable[[ids.GpuUuid], None]] = []
-        self._gpu_listeners: list[Callable[[], None]] = []
-        self._event_listeners: list[Callable[[ids.GpuUuid], None]] = []
+        self._gpus_changed_listeners: list[Callable[[], None]] = []
+        self._gpu_changed_listeners: list[Callable[[ids.GpuUuid], None]] = []
         self._problem: str | None = "the GPUs have not been polled yet"
 
     def ailments(self) -> Mapping[ids.GpuUuid, tuple[health.Ailment, ...]]:
@@ -111,14 +111,14 @@ class HealthWatch:
 
         For example NVML is gone or back. From our thread: it must not wait.
         """
-        self._gpu_listeners.append(listener)
+        self._gpus_changed_listeners.append(listener)
 
     def on_gpu_changed(self, listener: Callable[[ids.GpuUuid], None]) -> None:
         """Call `listener` with a GPU that may have changed. From our thread, as above.
 
         For example its MIG, by us or by another hand.
         """
-        self._event_listeners.append(listener)
+        self._gpu_changed_listeners.append(listener)
 
     def run(self, stop: threading.Event) -> None:
         """Watch until `stop` is set."""
@@ -245,11 +245,11 @@ class HealthWatch:
             self._notify_gpus_changed()
 
     def _notify_gpu_changed(self, gpu: ids.GpuUuid) -> None:
-        for listener in self._event_listeners:
+        for listener in self._gpu_changed_listeners:
             listener(gpu)
 
     def _notify_gpus_changed(self) -> None:
-        for listener in self._gpu_listeners:
+        for listener in self._gpus_changed_listeners:
             listener()
 
     def _handle_fault(self, fault: errors.DeviceFault, stop: threading.Event) -> None:
