@@ -9,6 +9,7 @@ import ctypes
 import os
 import re
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def cover(folder: Path) -> None:
     `isolate`: the host's own folder is unchanged. Raises OSError.
     """
     entries = tuple(folder.iterdir())
-    links = {path.name: path.readlink() for path in entries if path.is_symlink()}
+    links = _read_links(entries)
     handles: dict[str, int] = {}
     try:
         for path in (path for path in entries if path.name not in links):
@@ -110,12 +111,29 @@ def cover(folder: Path) -> None:
         for name, target in links.items():
             (folder / name).symlink_to(target)
         for name, handle in handles.items():
-            is_folder = stat.S_ISDIR(os.fstat(handle).st_mode)
-            (folder / name).mkdir() if is_folder else (folder / name).touch()
-            bind(Path(f"/proc/self/fd/{handle}"), folder / name)
+            _show(handle, folder / name)
     finally:
         for handle in handles.values():
             os.close(handle)
+
+
+def _read_links(entries: Iterable[Path]) -> dict[str, Path]:
+    """Return the targets of those that are links, by name."""
+    links: dict[str, Path] = {}
+    for path in entries:
+        with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+            links |= {path.name: path.readlink()} if path.is_symlink() else {}
+    return links
+
+
+def _show(handle: int, entry: Path) -> None:
+    """Bind an open file or folder at a new entry; there is none where it was removed meanwhile."""
+    is_folder = stat.S_ISDIR(os.fstat(handle).st_mode)
+    entry.mkdir() if is_folder else entry.touch()
+    try:
+        bind(Path(f"/proc/self/fd/{handle}"), entry)
+    except FileNotFoundError:
+        entry.rmdir() if is_folder else entry.unlink()
 
 
 def _mount(

@@ -258,7 +258,7 @@ def test_the_leader_shows_what_it_allocated_and_a_standby_who_leads(
 
     waiting.until(lambda: shown()["state"] != "pending")
     assert shown()["devices"][0]["gpu"]
-    assert b"Allocated" in page(leader, "/timeline").data
+    waiting.until(lambda: b"Allocated" in page(leader, "/timeline").data)
     why = json.loads(page(leader, "/api/v1/pods/default/pod-mine").data)
     assert why["explanation"]["node"] == why["node"]
     metrics = page(leader, "/").headers

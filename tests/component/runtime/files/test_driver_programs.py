@@ -116,6 +116,29 @@ def test_siblings_of_a_new_path_stay_visible(root: Path, tmp_path: Path) -> None
     assert run(root, link, PIPE=tmp_path / "pipe") == run(root, link)
 
 
+def test_siblings_that_are_removed_meanwhile_do_not_fail_the_start(
+    shared_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Remove them between the reading of a new path's parent, /tmp say, and its covering."""
+    (shared_root / "folder").mkdir()
+    (shared_root / "file").touch()
+    open_path = os.open
+
+    def open_and_remove(path: Path, flags: int, mode: int = 0o777, **folder: int) -> int:
+        handle = open_path(path, flags, mode, **folder)
+        if flags & os.O_PATH and path == shared_root / "folder":
+            path.rmdir()
+        if flags & os.O_PATH and path == shared_root / "file":
+            path.unlink()
+        return handle
+
+    monkeypatch.setattr(os, "open", open_and_remove)
+    (tmp_path / "pipe").mkdir()
+    names = set(run(shared_root, "ls /", PIPE=tmp_path / "pipe").split())
+    assert {"mark", "dev"} <= names
+    assert not {"folder", "file"} & names
+
+
 def test_a_program_that_cannot_be_started_is_told(root: Path) -> None:
     program = driver_programs.Program(root, "/nowhere", {})
     with pytest.raises(FileNotFoundError, match="/nowhere"):
