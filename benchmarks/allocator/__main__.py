@@ -9,7 +9,8 @@ from benchmarks.allocator import cases, endtoend, memory, reference, refusals, r
 from driver.runtime import gc_tuning
 
 ROUNDS, QUICK_ROUNDS = 4, 2
-Part = Callable[[], list[record.Figure]]
+Part = Callable[[], list[record.Figure] | None]
+"""Measures; returns the figures that are complete."""
 
 
 def main() -> int:
@@ -22,7 +23,7 @@ def main() -> int:
     figures: list[record.Figure] = []
     with reference.Reference() as other:
         for part in _quick(other) if options.quick else _all(other):
-            measured = part()
+            measured = part() or []
             print(*map(record.line, measured), sep="\n", flush=True)
             figures += measured
     if not options.quick:
@@ -37,13 +38,17 @@ def _quick(other: reference.Reference) -> Iterator[Part]:
 
 
 def _all(other: reference.Reference) -> Iterator[Part]:
+    controllers = endtoend.Sample()
+    yield controllers.add
     for case in cases.CASES:
         yield lambda case=case: rounds.measure(case, ROUNDS, other)  # type: ignore[misc]
+    yield controllers.add
     yield refusals.impossible
     yield lambda: refusals.nearly_possible(other)
     yield lambda: memory.measure(other)
-    yield endtoend.measure
     yield rules.measure
+    yield controllers.add
+    yield controllers.figures
 
 
 if __name__ == "__main__":

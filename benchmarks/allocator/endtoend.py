@@ -25,8 +25,8 @@ WRITE_S = 0.002
 BURST = 1_000
 RATE = 250
 PACED_S = 5.0
-ROUNDS = 4
-"""More would ask for more GPUs than there are."""
+ROUNDS = 2
+"""Of a controller; more than four would ask for more GPUs than there are."""
 _PATIENCE_S = 120.0
 _QUIET_S = 1.5
 _CLAIMS = ("resource.k8s.io", "resourceclaims")
@@ -87,26 +87,39 @@ class _Watched:
                     self.allocated.setdefault(change.new["metadata"]["name"], now)
 
 
-def measure() -> list[record.Figure]:
-    """Claims a second when all come at once, and how long one takes at half the bar's rate."""
-    rates: list[float] = []
-    waits: list[list[float]] = []
-    with _controller() as watched:
-        first = [f"warm-{number}" for number in range(20)]
-        for name in first:
-            watched.ask(name)
-        watched.wait(first)
-        for number in range(ROUNDS):
-            watched.rest()
-            rates.append(_burst(watched, f"burst-{number}"))
-            watched.rest()
-            waits.append(_paced(watched, f"paced-{number}"))
-    name = f"end to end, {NODES:,} nodes, writes of 2 ms"
-    return [
-        record.figure(f"{name}: {BURST:,} claims at once", "claims/s", rates),
-        record.figure(f"{name}: at {RATE // 2} claims/s, p50", "ms", [*itertools.chain(*waits)]),
-        record.p99(f"{name}: at {RATE // 2} claims/s, p99", "ms", waits),
-    ]
+class Sample:
+    """Claims a second when all come at once, and how long one takes at half the bar's rate.
+
+    Of several controllers, to be started minutes apart: who else has the machine for a minute, and
+    what one process has of its own, is then in one of them.
+    """
+
+    def __init__(self) -> None:
+        self._rates: list[float] = []
+        self._waits: list[list[float]] = []
+
+    def add(self) -> None:
+        """Measure a new controller."""
+        with _controller() as watched:
+            first = [f"warm-{number}" for number in range(20)]
+            for name in first:
+                watched.ask(name)
+            watched.wait(first)
+            for number in range(ROUNDS):
+                watched.rest()
+                self._rates.append(_burst(watched, f"burst-{number}"))
+                watched.rest()
+                self._waits.append(_paced(watched, f"paced-{number}"))
+
+    def figures(self) -> list[record.Figure]:
+        """Return the medians over all of them."""
+        name = f"end to end, {NODES:,} nodes, writes of 2 ms"
+        paced = f"{name}: at {RATE // 2} claims/s"
+        return [
+            record.figure(f"{name}: {BURST:,} claims at once", "claims/s", self._rates),
+            record.figure(f"{paced}, p50", "ms", [*itertools.chain(*self._waits)]),
+            record.p99(f"{paced}, p99", "ms", self._waits),
+        ]
 
 
 def _burst(watched: _Watched, prefix: str) -> float:

@@ -26,7 +26,7 @@ from driver.kubeletplugin import ports
 from hack.cluster import nvidia_driver
 from tests.fakes import waiting
 
-REPEATS, ROUNDS, BATCHES, PARTS = 5, 128, 8, 16
+REPEATS, ROUNDS, BATCHES, PARTS = 5, 256, 8, 16
 TURN = 8
 """Single calls of a side, until it is another's turn; `ROUNDS` are of a repeat."""
 AT_ONCE, CROWDS = (1, 8, 32, 64, mix.BURST), 3
