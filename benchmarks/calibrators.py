@@ -16,6 +16,8 @@ from pathlib import Path
 import grpc
 import numpy as np
 
+from benchmarks import timing
+
 _ROUNDS, _WRITES, _CALLS = 21, 3, 15
 """Writes and calls are of a round."""
 _NAMES = ("python", "cpu", "numpy", "fsync", "grpc")
@@ -32,18 +34,12 @@ def measure() -> dict[str, float]:
     with _writing() as write, _calling() as call:
         for _ in range(_ROUNDS):
             began = time.thread_time()
-            taken["python"].append(_ms(_loop))
+            taken["python"].append(timing.wall_ms(_loop))
             taken["cpu"].append(1000 * (time.thread_time() - began))
-            taken["numpy"].append(_ms(_sort))
-            taken["fsync"] += [_ms(write) for _ in range(_WRITES)]
-            taken["grpc"] += [_ms(call) for _ in range(_CALLS)]
+            taken["numpy"].append(timing.wall_ms(_sort))
+            taken["fsync"] += [timing.wall_ms(write) for _ in range(_WRITES)]
+            taken["grpc"] += [timing.wall_ms(call) for _ in range(_CALLS)]
     return {name: round(statistics.median(ms), 4) for name, ms in taken.items()}
-
-
-def _ms(act: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    act()
-    return 1000 * (time.perf_counter() - began)
 
 
 def _loop() -> int:

@@ -9,12 +9,10 @@ import argparse
 import dataclasses
 import functools
 import json
-import time
-from collections.abc import Callable
 
 import prometheus_client
 
-from benchmarks import record
+from benchmarks import record, timing
 from benchmarks.allocator import fixtures
 from driver import clock
 from driver.controller.web import application, metrics
@@ -63,8 +61,8 @@ def main() -> None:
         first, again, size = [], [], 0
         for _ in range(options.rounds):
             source.change()
-            first.append(_ms(functools.partial(client.get, path)))
-            again += [_ms(functools.partial(client.get, path)) for _ in range(AGAIN)]
+            first.append(timing.thread_ms(functools.partial(client.get, path)))
+            again += [timing.thread_ms(functools.partial(client.get, path)) for _ in range(AGAIN)]
             answer = client.get(path)
             assert answer.status_code == _OK, answer.text  # noqa: S101 - else nothing was measured
             size = len(answer.data)
@@ -74,12 +72,6 @@ def main() -> None:
             record.figure(f"{name}, again", "ms", again),
         ]
     record.write("page", figures, start)
-
-
-def _ms(run: Callable[[], object]) -> float:
-    began = time.thread_time()
-    run()
-    return (time.thread_time() - began) * 1000
 
 
 class _Changing:

@@ -12,13 +12,13 @@ import functools
 import itertools
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent import futures
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import record
+from benchmarks import record, timing
 from benchmarks.beside import sides
 from benchmarks.hold import mix
 from benchmarks.node import process
@@ -94,7 +94,7 @@ def _measure(every: Sequence[sides.Side], repeats: int) -> list[Sample]:
         _single_calls(measured)
         for _ in range(BATCHES):
             for side, sample in measured:
-                sample.batches.append(_ms(functools.partial(_at_once, side)))
+                sample.batches.append(timing.wall_ms(functools.partial(_at_once, side)))
                 _unprepare(side, side.claims)
         _crowds(measured)
         _parts(measured)
@@ -121,9 +121,11 @@ def _single_calls(measured: Measured) -> None:
             began_ms = process.cpu_ms(side.pid())
             for number in range(TURN):
                 claim = (side.claims[number % len(side.claims)],)
-                sample.prepares[-1].append(_ms(functools.partial(_prepare, side, claim)))
-                sample.again.append(_ms(functools.partial(_prepare, side, claim)))
-                sample.unprepares[-1].append(_ms(functools.partial(_unprepare, side, claim)))
+                sample.prepares[-1].append(timing.wall_ms(functools.partial(_prepare, side, claim)))
+                sample.again.append(timing.wall_ms(functools.partial(_prepare, side, claim)))
+                sample.unprepares[-1].append(
+                    timing.wall_ms(functools.partial(_unprepare, side, claim))
+                )
             sample.cpu[-1] += (process.cpu_ms(side.pid()) - began_ms) / ROUNDS
 
 
@@ -132,7 +134,7 @@ def _crowds(measured: Measured) -> None:
         for side, sample in measured:
             crowd = side.shares[:pods]
             if crowd:
-                sample.at_once[pods].append(_ms(functools.partial(_crowd, side, crowd)))
+                sample.at_once[pods].append(timing.wall_ms(functools.partial(_crowd, side, crowd)))
                 _unprepare(side, crowd)
 
 
@@ -140,8 +142,12 @@ def _parts(measured: Measured) -> None:
     for _ in range(PARTS):
         for side, sample in measured:
             if side.parts:
-                sample.part_prepares.append(_ms(functools.partial(_prepare, side, side.parts)))
-                sample.part_unprepares.append(_ms(functools.partial(_unprepare, side, side.parts)))
+                sample.part_prepares.append(
+                    timing.wall_ms(functools.partial(_prepare, side, side.parts))
+                )
+                sample.part_unprepares.append(
+                    timing.wall_ms(functools.partial(_unprepare, side, side.parts))
+                )
 
 
 def _is_at_rest(pid: int) -> bool:
@@ -175,12 +181,6 @@ def _check(entries: dict[str, Any]) -> None:
     for entry in entries.values():
         if entry.error:
             raise RuntimeError(entry.error)
-
-
-def _ms(act: Callable[[], None]) -> float:
-    began = time.perf_counter()
-    act()
-    return 1000 * (time.perf_counter() - began)
 
 
 def _all(rounds: Sequence[Sequence[float]]) -> list[float]:

@@ -3,14 +3,12 @@
 import functools
 import itertools
 import statistics
-import time
 import uuid
-from collections.abc import Callable
 from concurrent import futures
 
 import grpc
 
-from benchmarks import record
+from benchmarks import record, timing
 from benchmarks.node import process
 from driver.kube import client, gvr
 from driver.pb import dra_v1_pb2, dra_v1_pb2_grpc
@@ -107,7 +105,7 @@ def _at_once(stub: dra_v1_pb2_grpc.DRAPluginStub, claims: list[dra_v1_pb2.Claim]
 def _repeats(stub: dra_v1_pb2_grpc.DRAPluginStub, claim: dra_v1_pb2.Claim) -> record.Figure:
     """As after a restart of the kubelet: the claim is prepared already."""
     _prepare(stub, claim)
-    walls = [_timed(lambda: _prepare(stub, claim)) for _ in range(CALLS)]
+    walls = [timing.wall_ms(lambda: _prepare(stub, claim)) for _ in range(CALLS)]
     _unprepare(stub, claim)
     return record.figure("Prepare again, p50", "ms", walls)
 
@@ -116,7 +114,7 @@ def _daemons(stub: dra_v1_pb2_grpc.DRAPluginStub, share: dra_v1_pb2.Claim) -> re
     """The first share of a GPU: its daemon is started and answers."""
     walls = []
     for _ in range(DAEMONS):
-        walls.append(_timed(lambda: _prepare(stub, share)))
+        walls.append(timing.wall_ms(lambda: _prepare(stub, share)))
         _unprepare(stub, share)
     return record.figure("Prepare with an MPS daemon's start", "ms", walls)
 
@@ -139,8 +137,8 @@ def _cycles(
         unprepares.append([])
         for number in range(CYCLES // LOOKS):
             claim = claims[number % len(claims)]
-            prepares[-1].append(_timed(functools.partial(_prepare, stub, claim)))
-            unprepares[-1].append(_timed(functools.partial(_unprepare, stub, claim)))
+            prepares[-1].append(timing.wall_ms(functools.partial(_prepare, stub, claim)))
+            unprepares[-1].append(timing.wall_ms(functools.partial(_unprepare, stub, claim)))
         sizes.append(process.rss(pid))
     grown = statistics.linear_regression(range(len(sizes)), sizes).slope * LOOKS
     growth = record.figure(f"RSS growth over {CYCLES} cycles", "MiB", [grown])
@@ -155,7 +153,7 @@ def _cycles(
 
 def _batch(stub: dra_v1_pb2_grpc.DRAPluginStub, claims: list[dra_v1_pb2.Claim]) -> float:
     with futures.ThreadPoolExecutor(len(claims)) as pool:
-        wall = _timed(lambda: list(pool.map(lambda claim: _prepare(stub, claim), claims)))
+        wall = timing.wall_ms(lambda: list(pool.map(lambda claim: _prepare(stub, claim), claims)))
         list(pool.map(lambda claim: _unprepare(stub, claim), claims))
     return wall
 
@@ -172,9 +170,3 @@ def _unprepare(stub: dra_v1_pb2_grpc.DRAPluginStub, claim: dra_v1_pb2.Claim) -> 
     answer = stub.NodeUnprepareResources(request, timeout=45).claims[claim.uid]
     if answer.error:
         raise RuntimeError(answer.error)
-
-
-def _timed(act: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    act()
-    return (time.perf_counter() - started) * 1000

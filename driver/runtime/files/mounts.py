@@ -122,7 +122,8 @@ def _read_links(entries: Iterable[Path]) -> dict[str, Path]:
     links: dict[str, Path] = {}
     for path in entries:
         with contextlib.suppress(FileNotFoundError):  # gone meanwhile
-            links |= {path.name: path.readlink()} if path.is_symlink() else {}
+            if path.is_symlink():
+                links[path.name] = path.readlink()
     return links
 
 
