@@ -25,6 +25,8 @@ WRITE_S = 0.002
 BURST = 1_000
 RATE = 250
 PACED_S = 5.0
+AFTER_REST = 10
+"""Claims after a rest that take longer: they have a figure of their own."""
 ROUNDS = 2
 """Of a controller; more than four would ask for more GPUs than there are."""
 _PATIENCE_S = 120.0
@@ -97,6 +99,7 @@ class Sample:
     def __init__(self) -> None:
         self._rates: list[float] = []
         self._waits: list[list[float]] = []
+        self._after_rest: list[float] = []
 
     def add(self) -> None:
         """Measure a new controller."""
@@ -109,7 +112,9 @@ class Sample:
                 watched.rest()
                 self._rates.append(_burst(watched, f"burst-{number}"))
                 watched.rest()
-                self._waits.append(_paced(watched, f"paced-{number}"))
+                waits = _paced(watched, f"paced-{number}")
+                self._after_rest.append(waits[0])
+                self._waits.append(waits[AFTER_REST:])
 
     def figures(self) -> list[record.Figure]:
         """Return the medians over all of them."""
@@ -119,6 +124,7 @@ class Sample:
             record.figure(f"{name}: {BURST:,} claims at once", "claims/s", self._rates),
             record.figure(f"{paced}, p50", "ms", [*itertools.chain(*self._waits)]),
             record.p99(f"{paced}, p99", "ms", self._waits),
+            record.figure(f"{name}: the first claim after a rest", "ms", self._after_rest),
         ]
 
 
