@@ -9,7 +9,7 @@ import structlog
 
 from driver import errors, ids, reasons
 from driver.controller import metrics as controller_metrics
-from driver.controller.commit import allocations, reporter, write_pool
+from driver.controller.commit import allocations, gate_delay, reporter, write_pool
 from driver.kube import workqueue
 from driver.resources.core import pods
 from driver.scheduling.allocator import messages as allocator_messages
@@ -62,12 +62,14 @@ class DecisionWriter:
         claims: allocations.AllocationWriter,
         reports: reporter.Reporter,
         metrics: controller_metrics.Metrics,
+        delay: gate_delay.GateDelay,
     ) -> None:
         self._pool = pool
         self._items = items
         self._claims = claims
         self._reporter = reports
         self._metrics = metrics
+        self._gate_delay = delay
         self._results: queue.SimpleQueue[WriteResult] = queue.SimpleQueue()
 
     def drain_results(self) -> Iterator[WriteResult]:
@@ -109,6 +111,7 @@ class DecisionWriter:
         with self._nominating(decision):
             self._claims.allocate(pod, open_claims, decision.allocations)
         if decision.opens_gate:
+            self._gate_delay.wait()
             self._open_gate(pod)
         self._metrics.count_decision("allocated")
         message = allocator_messages.placement(decision.placement)

@@ -10,6 +10,7 @@ from driver.controller import ports
 from driver.controller.commit import (
     allocations,
     decisions,
+    gate_delay,
     object_writer,
     reporter,
     workload_writer,
@@ -162,7 +163,12 @@ def build(
     base = _build_base(caches, items, outputs, settings, time)
     reports = _build_reports(base)
     writer = decisions.DecisionWriter(
-        base.pool, items, base.claims, outputs.reporter, outputs.metrics
+        base.pool,
+        items,
+        base.claims,
+        outputs.reporter,
+        outputs.metrics,
+        gate_delay.GateDelay(time),
     )
     outcomes = results.ResultHandler(
         base.context, writer, items, base.usage, reports.reporter, outputs.metrics

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from driver import errors, names
+from driver.controller.commit import gate_delay
 from driver.resources.dra import claims
 from driver.scheduling.snapshot import allocation_hold
 from tests.fakes.deciding import World
@@ -51,6 +52,18 @@ def test_the_gate_goes_with_the_last_claims_write_and_not_a_turn_later() -> None
     world.add(objects.a_claim(), a_gated_pod())
     world.turn()
     assert world.server.ungated == ["pod"]
+
+
+@pytest.mark.parametrize("apart_s", [0.0, 1.0])
+def test_in_a_burst_alone_the_claims_are_written_some_time_ahead(apart_s: float) -> None:
+    world = World()
+    for name in ("a", "b"):
+        pod = objects.a_pod(f"pod-{name}", name, schedulingGates=OURS, status=GATED)
+        world.add(objects.a_claim(name), pod)
+        world.turn()
+        world.clock.advance(apart_s)
+    assert world.server.ungated == ["pod-a", "pod-b"]
+    assert (gate_delay.LEAD_S in world.clock.waits) is (apart_s == 0.0)
 
 
 def test_kube_scheduler_tries_the_node_of_a_gated_pods_devices_first() -> None:

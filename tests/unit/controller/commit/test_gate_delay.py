@@ -1,0 +1,36 @@
+"""In a burst kube-scheduler gets a claim's allocation a moment ahead of its pod."""
+
+from driver.controller.commit import gate_delay
+from tests.fakes import clock
+
+
+def test_the_gate_of_a_pod_alone_is_removed_at_once() -> None:
+    time = clock.FakeClock()
+    gate_delay.GateDelay(time).wait()
+    assert time.waits == []
+
+
+def test_a_gate_soon_after_another_is_removed_later() -> None:
+    time = clock.FakeClock()
+    delay = gate_delay.GateDelay(time)
+    delay.wait()
+    time.advance(gate_delay.BURST_S / 2)
+    delay.wait()
+    assert time.waits == [gate_delay.LEAD_S]
+
+
+def test_pods_that_come_evenly_do_not_wait() -> None:
+    time = clock.FakeClock()
+    delay = gate_delay.GateDelay(time)
+    for _ in range(5):
+        delay.wait()
+        time.advance(2 * gate_delay.BURST_S)
+    assert time.waits == []
+
+
+def test_every_pod_of_a_burst_but_the_first_waits() -> None:
+    time = clock.FakeClock()
+    delay = gate_delay.GateDelay(time)
+    for _ in range(4):
+        delay.wait()
+    assert time.waits == [gate_delay.LEAD_S] * 3
