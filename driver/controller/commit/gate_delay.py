@@ -16,7 +16,7 @@ class GateDelay:
 
     kube-scheduler watches claims and pods apart. In a burst it sees a pod without its gate ahead of
     the claim's allocation now and then, evaluates every node in vain and tries the pod again a
-    second later (ADR 24). A pod that comes alone does not wait.
+    second later (ADR 25). A pod that comes alone does not wait.
     """
 
     def __init__(self, time: clock.Clock) -> None:
@@ -25,7 +25,7 @@ class GateDelay:
         self._never = threading.Event()
 
     def wait(self) -> None:
-        """Wait until kube-scheduler knows of an allocation that was written before the call."""
+        """Give kube-scheduler time to learn of an allocation that was just written."""
         earlier, self._last = self._last, self._clock.monotonic()
         if self._last - earlier < BURST_S:
             self._clock.wait(self._never, LEAD_S)
