@@ -22,10 +22,9 @@ class GateDelay:
     def __init__(self, time: clock.Clock) -> None:
         self._clock = time
         self._last = -math.inf
-        self._never = threading.Event()
 
     def wait(self) -> None:
         """Give kube-scheduler time to learn of an allocation that was just written."""
         earlier, self._last = self._last, self._clock.monotonic()
         if self._last - earlier < BURST_S:
-            self._clock.wait(self._never, LEAD_S)
+            self._clock.wait(threading.Event(), LEAD_S)
