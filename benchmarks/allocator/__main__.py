@@ -24,7 +24,8 @@ def main() -> int:
     with reference.Reference() as other:
         for part in _quick(other) if options.quick else _all(other):
             measured = part() or []
-            print(*map(record.line, measured), sep="\n", flush=True)
+            for figure in measured:
+                print(record.line(figure), flush=True)
             figures += measured
     if not options.quick:
         path = record.write("allocator", figures, start)
