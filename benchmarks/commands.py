@@ -10,6 +10,7 @@ libraries', nor Python's own.
 import argparse
 import contextlib
 import dataclasses
+import functools
 import http.server
 import json
 import os
@@ -58,7 +59,7 @@ def main() -> None:
     options = arguments.parse_args()
     start = record.Start()
     with tempfile.TemporaryDirectory() as folder:
-        figures = [*_starts(Path(folder), options.rounds)]
+        figures = record.part(functools.partial(_starts, Path(folder), options.rounds))
     served, listed = page.cluster(options.nodes), page.cluster(options.listed_nodes)
     sources = (
         ("by the controller's API", _served(served), served),
@@ -68,10 +69,16 @@ def main() -> None:
         node = _first_node(raw)
         with context as (flags, environment):
             for command in (*_LISTS, f"explain node {node}"):
-                samples = [_run(f"{command} {flags}", environment) for _ in range(options.rounds)]
-                name = command.replace(node, "NODE")
-                figures.append(record.figure(f"{name}, {source}", "s", samples))
+                asked = f"{command} {flags}", environment, options.rounds
+                name = f"{command.replace(node, 'NODE')}, {source}"
+                figures += record.part(functools.partial(_timed, name, *asked))
     record.write("commands", figures, start)
+
+
+def _timed(
+    name: str, command: str, environment: dict[str, str], rounds: int
+) -> list[record.Figure]:
+    return [record.figure(name, "s", [_run(command, environment) for _ in range(rounds)])]
 
 
 def _starts(folder: Path, rounds: int) -> Iterator[record.Figure]:

@@ -1,7 +1,8 @@
 """Compare two runs: a figure that is more than 1.5 times worse has fallen. Pure.
 
 A figure with a reference is compared by its ratio: both sides had the same machine at the same
-moment. One without is compared by itself, scaled by what the calibrators took in both runs.
+moment. One without is compared by itself, scaled by what the calibrators took in both runs: those
+around its part of the suite, and around the suite where there are no others.
 Quality, memory and simulated time do not hang on the machine and are not scaled. Memory that
 differs by less than Python takes at once is the same memory.
 """
@@ -16,13 +17,13 @@ from tests.soak import verdict
 WORST = 1.5
 _TIMES = ("ms", "s", "ms/pod")
 _RATES = ("/s", "decisions/s", "claims/s", "pods/s")
-_OF_THE_NODE = ("python", "fsync", "grpc")
+_OF_OTHERS, _OF_THE_PROCESSOR = ("python", "memory"), ("cpu", "memory")
+_OF_THE_NODE = (*_OF_OTHERS, "fsync", "grpc")
 _KERNELS = {
     **dict.fromkeys(("node", "beside", "soak", "hold"), _OF_THE_NODE),
-    **dict.fromkeys(("allocator", "page", "queues", "placement", "commands"), ("cpu",)),
+    **dict.fromkeys(("allocator", "page", "queues", "placement", "commands"), _OF_THE_PROCESSOR),
 }
 """By suite; the second group measures processor time."""
-_OF_OTHERS, _OF_THE_PROCESSOR = ("python",), ("cpu",)
 _BY_NAME = {"CPU of ": _OF_THE_PROCESSOR, "end to end": _OF_OTHERS}
 """In the name of a figure that differs from the others of its suite."""
 
@@ -81,7 +82,11 @@ def _of_run(previous: record.Run, now: record.Run, goals: Mapping[str, str]) -> 
             key,
             stored[key],
             measured,
-            slowdown(previous, now, _kernel(now.suite, measured.name)),
+            slowdown(
+                {**previous.calibrators, **stored[key].calibrators},
+                {**now.calibrators, **measured.calibrators},
+                _kernel(now.suite, measured.name),
+            ),
             goals.get(key, ""),
         )
         for key, measured in now.by_id().items()
@@ -95,12 +100,12 @@ def _kernel(suite: str, name: str) -> Sequence[str]:
     return next((kernel for part, kernel in _BY_NAME.items() if part in name), usual)
 
 
-def slowdown(previous: record.Run, now: record.Run, names: Sequence[str]) -> float:
+def slowdown(
+    previous: Mapping[str, float], now: Mapping[str, float], names: Sequence[str]
+) -> float:
     """Return how many times slower the machine was: the mean of these calibrators of both runs."""
     steps = [
-        math.log(now.calibrators[name] / previous.calibrators[name])
-        for name in names
-        if name in now.calibrators and name in previous.calibrators
+        math.log(now[name] / previous[name]) for name in names if name in now and name in previous
     ]
     return math.exp(sum(steps) / len(steps)) if steps else 1.0
 

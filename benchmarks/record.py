@@ -7,7 +7,7 @@ import re
 import statistics
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ class Figure:
     """One figure. `ratio` is ours to the reference's; `spread` min-max.
 
     `reference` None: nothing to measure beside it in this run. `says`: the suite's own verdict,
-    where a bar is more than a number.
+    where a bar is more than a number. `calibrators`: in ms, those that were measured just before
+    and after it; the suite's stand for the others.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Figure:
     seed: int = 0
     commit: str = ""
     says: str = ""
+    calibrators: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -112,6 +114,14 @@ def p99(
         [percentile(sample, 0.99) for sample in rounds] for rounds in (ours, reference or ())
     )
     return figure(name, unit, slowest, others or None, seed=seed)
+
+
+def part(measure: Callable[[], Iterable[Figure]]) -> list[Figure]:
+    """Measure a part of a suite; its figures keep how slow the memory was before and after it."""
+    earlier = calibrators.memory_ms()
+    figures = list(measure())
+    beside = {"memory": _rounded((earlier + calibrators.memory_ms()) / 2)}
+    return [dataclasses.replace(measured, calibrators=beside) for measured in figures]
 
 
 def replaced(measured: Figure, ours: float, spread: str = "") -> Figure:

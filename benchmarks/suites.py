@@ -30,7 +30,7 @@ ON_CLUSTER: Mapping[str, str] = {
     "control_plane": "control_plane --gate --pace-seconds 36",
     "control_plane_kwok": "control_plane --kwok --gate --pace-seconds 15",
     "control_plane_5000": (
-        "control_plane --nodes 5000 --gate --rounds 1 --bursts 3 --pace-seconds 24"
+        "control_plane --nodes 5000 --gate --rounds 1 --bursts 3 --pods 300 --pace-seconds 24"
     ),
     "herd": "herd",
 }

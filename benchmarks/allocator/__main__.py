@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from benchmarks import record
 from benchmarks.allocator import cases, endtoend, memory, reference, refusals, rounds, rules
@@ -42,12 +43,12 @@ def _all(other: reference.Reference) -> Iterator[Part]:
     controllers = endtoend.Sample()
     yield controllers.add
     for case in cases.CASES:
-        yield lambda case=case: rounds.measure(case, ROUNDS, other)  # type: ignore[misc]
+        yield partial(record.part, partial(rounds.measure, case, ROUNDS, other))
     yield controllers.add
-    yield refusals.impossible
+    yield partial(record.part, refusals.impossible)
     yield lambda: refusals.nearly_possible(other)
-    yield lambda: memory.measure(other)
-    yield rules.measure
+    yield partial(record.part, partial(memory.measure, other))
+    yield partial(record.part, rules.measure)
     yield controllers.add
     yield controllers.figures
 

@@ -8,7 +8,8 @@ from benchmarks.allocator import cases, ours, reference
 from driver.runtime import gc_tuning
 
 WARM_UP, THEIR_WARM_UP = 50, 3
-COLD = 5
+COLD = 2
+"""Shapes not met before, of a round."""
 
 
 def measure(case: cases.Case, rounds: int, other: reference.Reference) -> list[record.Figure]:
@@ -25,12 +26,13 @@ def measure(case: cases.Case, rounds: int, other: reference.Reference) -> list[r
     decisions: list[list[float]] = []
     rates: list[float] = []
     theirs: list[float] = []
+    cold = [taken.busy for taken in first]
     for _ in range(rounds):
         decided = mine.run(case.count)
         decisions.append([taken.busy for taken in decided])
         rates.append(1000 / statistics.fmean(taken.wall for taken in decided))
+        cold += [taken.busy for taken in mine.run(COLD, alike=False)]
         theirs.append(1000 / statistics.fmean(other.run(case.theirs)))
-    cold = [taken.busy for taken in (*first, *mine.run(COLD, alike=False))]
     _all_fitted(case, mine, other)
     del mine
     gc.unfreeze()

@@ -16,11 +16,13 @@ from hack.cluster import api
 
 _USUAL = 1_000
 _WITHIN_S = 300.0
-_SETTLE_S = 5.0
-_FEW, _STRETCH = 250, 60
-"""Of fewer pods the 99th percentile is that of one or two that kube-scheduler let wait a second.
+_SETTLE_S = 3.0
+_FEW = 250
+"""Of fewer pods the 99th percentile is that of one or two that kube-scheduler let wait a second."""
+_STRETCHES = {0.99: 60, 0.95: 14}
+"""By quantile the pods in succession of which half the slowest ones wait longer than that.
 
-Of a stretch of pods it is the slowest; the median over the stretches is not moved by the machine's
+The median of the slowest over all stretches is the quantile, and is not moved by the machine's
 pauses, which make several pods in succession wait.
 """
 _LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")
@@ -192,19 +194,17 @@ def _waits(
     """Return the median and the tail of the seconds that pods of each round waited, in ms."""
     sides = [[[1000 * wait_s for wait_s in waits] for waits in rounds] for rounds in (ours, theirs)]
     yield record.figure(f"{name}, p50", "ms", *map(_all, sides))
-    if sum(map(len, ours)) < _FEW:
-        tails = [[record.percentile(_all(rounds), 0.95)] for rounds in sides]
-        yield record.figure(f"{name}, p95", "ms", *tails)
-    else:
-        yield record.figure(f"{name}, p99", "ms", *map(_slowest, sides))
+    quantile = 0.95 if sum(map(len, ours)) < _FEW else 0.99
+    tails = [_slowest(rounds, _STRETCHES[quantile]) for rounds in sides]
+    yield record.figure(f"{name}, p{100 * quantile:.0f}", "ms", *tails)
 
 
-def _slowest(rounds: list[list[float]]) -> list[float]:
+def _slowest(rounds: list[list[float]], stretch: int) -> list[float]:
     """Return the longest wait of each stretch; what is left of a round belongs to its last one."""
     return [
-        max(waits[start : start + _STRETCH if start + 2 * _STRETCH <= len(waits) else None])
+        max(waits[start : start + stretch if start + 2 * stretch <= len(waits) else None])
         for waits in rounds
-        for start in range(0, max(len(waits) - _STRETCH, 0) + 1, _STRETCH)
+        for start in range(0, max(len(waits) - stretch, 0) + 1, stretch)
     ]
 
 

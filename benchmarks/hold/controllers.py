@@ -1,6 +1,7 @@
 """Controllers as processes: how many decisions a second, how soon the first, and a standby."""
 
 import contextlib
+import functools
 import itertools
 import subprocess
 import sys
@@ -54,9 +55,12 @@ class Bench:
 def measure() -> list[record.Figure]:
     """On a fleet that is empty, then on one with claims, each before an API server of its own."""
     with _bench(RATE_NODES) as bench:
-        rates = _rates(bench)
+        rates = record.part(functools.partial(_rates, bench))
     with _bench(FULL_NODES, THERE) as bench:
-        return [*rates, *_starts(bench), *_pair(bench)]
+        starts, pair = (
+            record.part(functools.partial(measured, bench)) for measured in (_starts, _pair)
+        )
+        return [*rates, *starts, *pair]
 
 
 @contextlib.contextmanager

@@ -4,7 +4,8 @@ The machine, the MPS supervisor and all sockets are the real ones.
 """
 
 import contextlib
-import itertools
+import functools
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from driver.kubeletplugin import ports
 from tests.fakes import battering
 
 NODE = "hold"
-ROUNDS, BATCH, BURSTS, GPUS = 3, 128, 3, 8
+ROUNDS, BATCH, BURSTS, GPUS = 5, 64, 3, 8
 LIVE = (0, 16, 64, 128, mix.LIVE)
 """Claims on the node, that which is prepared included; 0: it alone."""
 SETTLE_S, QUIET_S = 30.0, 60.0
@@ -37,7 +38,9 @@ def measure(idle_s: float, meanwhile: Callable[[], list[record.Figure]]) -> list
             anew = _published_anew(api, node)
             claims = Claims(node)
             idle = _idle(api, node, idle_s, meanwhile)
-            return [*anew, *idle, *_live(claims), *_bursts(claims)]
+            live = record.part(functools.partial(_live, claims))
+            bursts = record.part(functools.partial(_bursts, claims))
+            return [*anew, *idle, *live, *bursts]
 
 
 def _published_anew(api: ground.Ground, node: battering.Battered) -> list[record.Figure]:
@@ -137,40 +140,52 @@ class Claims:
 
 
 def _live(claims: Claims) -> list[record.Figure]:
-    """A time-slice beside ever more others, on every GPU in turn."""
+    """A time-slice beside ever more others, on every GPU in turn.
+
+    Each round climbs from the fewest to all, so that a minute in which the machine is slow is not
+    the whole of one number of claims.
+    """
     refs = claims.of("live", mix.shares(claims.node.published()))
-    figures: list[record.Figure] = []
-    prepared = 0
-    for count in LIVE:
-        for ref in refs[prepared:count]:
-            claims.alone("prepare", ref)
-        prepared = count
-        figures += _beside(claims, refs, count)
-    claims.at_once("unprepare", refs)
-    return figures
-
-
-def _beside(claims: Claims, refs: Sequence[ports.ClaimRef], count: int) -> list[record.Figure]:
-    """Figures of a Prepare where `count` claims are live, the prepared one among them."""
-    pid = claims.node.processes[-1].pid
-    walls: list[list[float]] = []
-    busy: list[float] = []
+    walls: dict[int, list[list[float]]] = {count: [] for count in LIVE}
+    busy: dict[int, list[list[float]]] = {count: [] for count in LIVE}
     for _ in range(ROUNDS):
-        walls.append([])
-        for number in range(BATCH):
-            ref = refs[number % GPUS]
-            if count:
-                claims.alone("unprepare", ref)
-            began_ms = process.cpu_ms(pid)
-            walls[-1].append(1000 * claims.alone("prepare", ref))
-            busy.append(process.cpu_ms(pid) - began_ms)
-            if not count:
-                claims.alone("unprepare", ref)
+        prepared = 0
+        for count in LIVE:
+            for ref in refs[prepared:count]:
+                claims.alone("prepare", ref)
+            prepared = count
+            samples = _beside(claims, refs, count)
+            walls[count].append([wall for wall, _ in samples])
+            busy[count].append([cpu for _, cpu in samples])
+        claims.at_once("unprepare", refs)
+    return [figure for count in LIVE for figure in _prepares(count, walls[count], busy[count])]
+
+
+def _beside(
+    claims: Claims, refs: Sequence[ports.ClaimRef], count: int
+) -> list[tuple[float, float]]:
+    """Milliseconds of each Prepare and of the plugin's CPU in it; `count` claims are live after."""
+    pid = claims.node.processes[-1].pid
+    samples = []
+    for number in range(BATCH):
+        ref = refs[number % GPUS]
+        if count:
+            claims.alone("unprepare", ref)
+        began_ms = process.cpu_ms(pid)
+        wall_ms = 1000 * claims.alone("prepare", ref)
+        samples.append((wall_ms, process.cpu_ms(pid) - began_ms))
+        if not count:
+            claims.alone("unprepare", ref)
+    return samples
+
+
+def _prepares(count: int, walls: list[list[float]], busy: list[list[float]]) -> list[record.Figure]:
+    """Figures of the rounds with `count` live claims; a round that was slow moves no median."""
     name = f"Prepare at {count} live claims on {GPUS} GPUs"
     return [
-        record.figure(f"{name}, p50", "ms", [*itertools.chain(*walls)]),
+        record.figure(f"{name}, p50", "ms", list(map(statistics.median, walls))),
         record.p99(f"{name}, p99", "ms", walls),
-        record.figure(f"CPU of a {name}", "ms", busy),
+        record.figure(f"CPU of a {name}", "ms", list(map(statistics.median, busy))),
     ]
 
 

@@ -5,6 +5,7 @@ in turn, in this run.
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from benchmarks import record
@@ -29,13 +30,14 @@ def main() -> int:
     try:
         playground.add_node(cluster, OURS, "controller")
         playground.add_node(cluster, THEIRS, "scheduler")
-        figures = [
-            *process.measure(cluster, THEIRS),
-            *prepare.measure(cluster, kube, THEIRS),
-            *crowded.measure(),
-            *pods.measure(cluster, kube, OURS, THEIRS),
-            *publish.measure(cluster, kube),
-        ]
+        parts = (
+            partial(process.measure, cluster, THEIRS),
+            partial(prepare.measure, cluster, kube, THEIRS),
+            crowded.measure,
+            partial(pods.measure, cluster, kube, OURS, THEIRS),
+            partial(publish.measure, cluster, kube),
+        )
+        figures = [figure for measure in parts for figure in record.part(measure)]
     finally:
         for name in (OURS, THEIRS):
             if name in cluster.nodes():

@@ -11,6 +11,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from benchmarks import record
 from benchmarks.placement import beside, fleet, openb, ours, streams
@@ -43,10 +44,10 @@ def main() -> int:
     seeds = [*openb.SEEDS] if options.seeds == "all" else [*map(int, options.seeds.split(","))]
     figures: list[record.Figure] = []
     if "mig" in suites:
-        figures += _of_streams(seeds[:_STREAMS], options.arrivals)
+        figures += record.part(partial(_of_streams, seeds[:_STREAMS], options.arrivals))
     if "openb" in suites and folder is not None:
         for name in options.traces.split(","):
-            figures += _of_trace(name, openb.load(folder, name), seeds)
+            figures += record.part(partial(_of_trace, name, openb.load(folder, name), seeds))
     chosen = options.traces, options.arrivals, options.suites
     if chosen == (parser.get_default("traces"), _ARRIVALS, []):
         record.write("placement", figures, start)

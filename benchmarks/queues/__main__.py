@@ -5,6 +5,7 @@
 """
 
 import argparse
+import functools
 import importlib
 import importlib.util
 import sys
@@ -27,7 +28,8 @@ def main() -> int:
     for name in options.modules or MODULES:
         path = f"{__package__}.{name}"
         if importlib.util.find_spec(path) is not None:
-            figures += importlib.import_module(path).run(quick=options.quick)
+            measure = importlib.import_module(path).run
+            figures += record.part(functools.partial(measure, quick=options.quick))
     if options.quick or options.modules:
         print(*map(record.line, figures), sep="\n")
     else:

@@ -1,5 +1,7 @@
 """Tests of whether a figure fell since the stored run."""
 
+import dataclasses
+
 import pytest
 
 from benchmarks import gate, machine, record
@@ -51,7 +53,7 @@ def test_the_nodes_figures_hang_on_the_disk_and_on_calls_too() -> None:
     slow = {"python": 10.0, "fsync": 8.0, "grpc": 1.0}
     previous = run(wall(10), "node", python=10, fsync=1, grpc=1)
     assert fallen(previous, run(wall(19), "node", **slow)) == []
-    assert gate.slowdown(previous, run(wall(19), "node", **slow), tuple(slow)) == pytest.approx(2.0)
+    assert gate.slowdown(previous.calibrators, slow, tuple(slow)) == pytest.approx(2.0)
 
 
 def test_figures_in_processor_time_are_compared_in_it() -> None:
@@ -72,6 +74,19 @@ def test_a_figure_named_processor_time_is_compared_in_it_in_any_suite() -> None:
     busy, calm = (record.figure("CPU of a Prepare", "ms", [ours]) for ours in (10.0, 11.0))
     previous, now = run(busy, "hold", python=60, cpu=12), run(calm, "hold", python=12, cpu=12)
     assert fallen(previous, now) == []
+
+
+def test_a_figure_hangs_on_the_memory_by_half() -> None:
+    calm, slow = {"python": 10, "cpu": 10, "memory": 10}, {"python": 10, "cpu": 10, "memory": 16.9}
+    for suite in ("queues", "herd"):
+        assert fallen(run(wall(10), suite, **calm), run(wall(19), suite, **slow)) == []
+        assert fallen(run(wall(10), suite, **calm), run(wall(23), suite, **slow)) == [1.77]
+
+
+def test_what_was_measured_around_a_figure_says_more_than_the_ends_of_its_suite() -> None:
+    slow = dataclasses.replace(wall(19), calibrators={"memory": 20.0})
+    assert fallen(run(wall(10), memory=10), run(slow, memory=10)) == []
+    assert fallen(run(slow, memory=10), run(wall(19), memory=10)) == [2.0]
 
 
 @pytest.mark.parametrize("unit", ["MiB", "%", "h"])

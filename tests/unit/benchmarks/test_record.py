@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import machine, record
+from benchmarks import calibrators, machine, record
 
 
 def test_a_figure_is_the_median_with_its_ratio_and_spread() -> None:
@@ -47,6 +47,15 @@ def test_a_p99_is_the_median_of_the_rounds() -> None:
     figure = record.p99("Prepare, p99", "ms", [calm, disturbed, calm], [calm])
     assert (figure.ours, figure.reference, figure.ratio) == (1.0, 1.0, 1.0)
     assert figure.spread == "1-50, n=3; reference 1-1, n=1"
+
+
+def test_a_part_s_figures_keep_how_slow_the_memory_was_around_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken = [10.0, 14.0]
+    monkeypatch.setattr(calibrators, "memory_ms", lambda: taken.pop(0))
+    (figure,) = record.part(lambda: [record.figure("Prepare", "ms", [1.0])])
+    assert (figure.ours, figure.calibrators) == (1.0, {"memory": 12.0})
 
 
 def test_runs_are_read_from_a_folder(tmp_path: Path) -> None:
