@@ -59,7 +59,7 @@ class NodeSide:
     def held(self) -> tuple[seen.Held, ...]:
         """Return what the plugin's records say now."""
         result = {}
-        for path in (self.root / "state" / "claims").glob("*.json"):
+        for path in json_files(self.root / "state" / "claims"):
             with contextlib.suppress(FileNotFoundError):
                 result[path.name] = self._read(path)
         self._known = result
@@ -93,7 +93,9 @@ class NodeSide:
             strays=(*odd, *self._files(layout_of, expected)),
             scarred=frozenset(self._scars),
             registered=self._registrations() >= self._wanted,
-            sockets=len(list((self.root / "kubelet/plugins_registry").glob("*.sock"))),
+            sockets=sum(
+                path.suffix == ".sock" for path in _listed(self.root / "kubelet/plugins_registry")
+            ),
         )
 
     def _gpus(self) -> tuple[seen.Gpu, ...]:
@@ -175,11 +177,12 @@ def _ready(source: mps_files.Layout) -> frozenset[str]:
 
 
 def _stems(folder: Path) -> frozenset[str]:
-    return frozenset(
-        path.stem
-        for path in _listed(folder)
-        if path.suffix == ".json" and not path.name.startswith(".")
-    )
+    return frozenset(path.stem for path in json_files(folder) if not path.name.startswith("."))
+
+
+def json_files(folder: Path) -> list[Path]:
+    """Return the JSON files of a folder, none where a reboot has just taken it away."""
+    return [path for path in _listed(folder) if path.suffix == ".json"]
 
 
 def _listed(folder: Path) -> list[Path]:
