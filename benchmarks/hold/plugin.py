@@ -1,4 +1,4 @@
-"""A plugin's process before a kubelet that is played: it rests, holds claims, and gets 110 at once.
+"""Plugins' processes before a kubelet that is played: one rests, one holds claims and gets bursts.
 
 The machine, the MPS supervisor and all sockets are the real ones.
 """
@@ -22,35 +22,55 @@ NODE = "hold"
 ROUNDS, BATCH, BURSTS, GPUS = 5, 64, 3, 8
 LIVE = (0, 16, 64, 128, mix.LIVE)
 """Claims on the node, that which is prepared included; 0: it alone."""
-SETTLE_S, QUIET_S = 30.0, 60.0
-"""What follows a start is not idleness: the first listing, labels, what was found."""
+SETTLE_S, PUBLISHED_S, QUIET_S = 30.0, 10.0, 60.0
+"""What follows a start is not idleness: the first listing, labels, what was found.
+
+`PUBLISHED_S`: until the slices are written, and a first call can be measured.
+"""
 _WITHIN_S = 60.0
 
 
-def measure(idle_s: float, meanwhile: Callable[[], list[record.Figure]]) -> list[record.Figure]:
+def rest(idle_s: float, meanwhile: Callable[[], list[record.Figure]]) -> list[record.Figure]:
     """Measure a node of eight GPUs, whose plugin is idle for `idle_s` seconds or more.
 
     `meanwhile` measures something else, before another API server, while nobody asks the plugin.
     """
+    with _node() as (api, node):
+        return [*_published_anew(api, node), *_idle(api, node, idle_s, meanwhile)]
+
+
+def work() -> list[record.Figure]:
+    """Measure a node of eight GPUs whose plugin prepares beside live claims, and in bursts."""
+    with _node() as (_, node):
+        _offer_shares(node)
+        time.sleep(PUBLISHED_S)
+        claims = Claims(node)
+        parts = (functools.partial(part, claims) for part in (_live, _bursts))
+        return [figure for part in parts for figure in record.part(part)]
+
+
+@contextlib.contextmanager
+def _node() -> Iterator[tuple[ground.Ground, battering.Battered]]:
+    """A node with an API server of its own."""
     with ground.served() as api:
         api.kube.create(gvr.NODES, {"metadata": {"name": NODE}})
         with battering.battered(api.kube, api.plugin(NODE), NODE) as node:
-            anew = _published_anew(api, node)
-            claims = Claims(node)
-            idle = _idle(api, node, idle_s, meanwhile)
-            live = record.part(functools.partial(_live, claims))
-            bursts = record.part(functools.partial(_bursts, claims))
-            return [*anew, *idle, *live, *bursts]
+            yield api, node
+
+
+def _offer_shares(node: battering.Battered) -> None:
+    """Start the plugin again with other shares of every GPU, so that all of it is to be written."""
+    offerings = node.own / "offerings.yaml"
+    offerings.write_text(mix.OFFERINGS)
+    node.processes[-1].terminate()
+    node.processes[-1].wait(_WITHIN_S)
+    node.start(f"--offerings={offerings}")
 
 
 def _published_anew(api: ground.Ground, node: battering.Battered) -> list[record.Figure]:
-    """Started again with other shares of every GPU, so that all of it is to be written."""
-    offerings = node.own / "offerings.yaml"
-    offerings.write_text(mix.OFFERINGS)
+    """Count the slices that are written after a start with other shares."""
     with _asked(api) as requests:
-        node.processes[-1].terminate()
-        node.processes[-1].wait(_WITHIN_S)
-        node.start(f"--offerings={offerings}")
+        _offer_shares(node)
         time.sleep(SETTLE_S)
     slices = sum(
         count
