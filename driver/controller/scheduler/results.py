@@ -70,7 +70,9 @@ class ResultHandler:
     ) -> None:
         """Commit a placement; a gang member is not bound before the others can be."""
         view = self._context.view
-        stamped = clock.rfc3339(self._context.clock.now())
+        # kube-scheduler gives up a binding that seems to last for 600 s: a clock that is an hour
+        # behind would stamp one that has timed out before its pod was there.
+        stamped = max(clock.rfc3339(self._context.clock.now()), workload.pod.created)
         allocations = allocation_result.build_allocations(view, workload, placement, stamped)
         if gang:
             allocations = allocation_result.with_binding_condition(

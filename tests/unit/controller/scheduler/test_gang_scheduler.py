@@ -142,6 +142,20 @@ def test_a_gang_is_bound_although_the_wall_clock_is_stepped(
     assert {kind for _, kind in world.server.said} == {names.GANG_READY}
 
 
+def test_a_clock_that_is_behind_stamps_nothing_before_its_pod_was_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(2)
+    wall = world.clock.now
+    monkeypatch.setattr(world.clock, "now", lambda: wall() - dt.timedelta(hours=1))
+    world.add(*a_gang(2))
+    world.settle()
+    for name in ("m0", "m1"):
+        allocation = world.claim(f"{name}-gpu").allocation
+        assert allocation is not None
+        assert allocation.stamped == world.pods[name]["metadata"]["creationTimestamp"]
+
+
 def test_a_node_that_the_scheduler_refused_a_member_is_left_out_for_a_while() -> None:
     world = World(1, 1, 1)
     world.add(*a_gang(2, **{names.GANG_TIMEOUT: "30s"}))
