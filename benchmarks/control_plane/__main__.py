@@ -38,7 +38,8 @@ def main() -> None:
             record.write(parameters.suite, _figures(parameters, measured), start)
         finally:
             fixture.clear(kube)
-            fixture.empty(kube, parameters.nodes)
+            if not parameters.keep:
+                fixture.empty(kube, parameters.nodes)
 
 
 def _measure(
@@ -73,6 +74,7 @@ def _asked() -> rounds.Asked:
     parser.add_argument("--pace-seconds", type=float, default=30.0, help="how long at that pace")
     parser.add_argument("--kwok", action="store_true", help="have kwok play the nodes' kubelets")
     parser.add_argument("--gate", action="store_true", help="measure ours with the gate too")
+    parser.add_argument("--keep", action="store_true", help="leave the nodes: the cluster ends")
     options = parser.parse_args()
     return rounds.Asked(
         options.nodes,
@@ -83,6 +85,7 @@ def _asked() -> rounds.Asked:
         options.pace_seconds,
         options.kwok,
         options.gate,
+        options.keep,
     )
 
 

@@ -38,7 +38,7 @@ class Asked:
     """Numbers of nodes, pods of a burst, bursts of a round, rounds; pods a second for how long.
 
     `kwok`: it plays the nodes' kubelets, so that they beat and pods run. `gate`: ours is measured
-    behind the scheduling gate too.
+    behind the scheduling gate too. `keep`: the nodes stay.
     """
 
     nodes: int
@@ -49,6 +49,7 @@ class Asked:
     pace_s: float
     kwok: bool
     gate: bool
+    keep: bool = False
 
     @property
     def suite(self) -> str:
