@@ -59,7 +59,7 @@ def main() -> None:
     options = arguments.parse_args()
     start = record.Start()
     with tempfile.TemporaryDirectory() as folder:
-        figures = record.part(functools.partial(_starts, Path(folder), options.rounds))
+        figures = record.parts(functools.partial(_starts, Path(folder), options.rounds))
     served, listed = page.cluster(options.nodes), page.cluster(options.listed_nodes)
     sources = (
         ("by the controller's API", _served(served), served),
@@ -71,7 +71,7 @@ def main() -> None:
             for command in (*_LISTS, f"explain node {node}"):
                 asked = f"{command} {flags}", environment, options.rounds
                 name = f"{command.replace(node, 'NODE')}, {source}"
-                figures += record.part(functools.partial(_timed, name, *asked))
+                figures += record.parts(functools.partial(_timed, name, *asked))
     record.write("commands", figures, start)
 
 
@@ -88,18 +88,20 @@ def _starts(folder: Path, rounds: int) -> Iterator[record.Figure]:
     kinds = ((written, ""), (none, ", no bytecode"))
     for environment, suffix in kinds:
         for command in ("--help", "version"):
-            yield _start(command, command + suffix, environment, rounds)
+            yield from _start(command, command + suffix, environment, rounds)
     raw = page.cluster(DEMO)
     for source, context in (("the controller's API", _served(raw)), ("a kubeconfig", _listed(raw))):
         with context as (flags, variables):
             for environment, suffix in kinds:
                 name = f"who at {DEMO} nodes, by {source}{suffix}"
-                yield _start(f"who {flags}", name, environment | variables, rounds)
+                yield from _start(f"who {flags}", name, environment | variables, rounds)
 
 
-def _start(command: str, name: str, environment: dict[str, str], rounds: int) -> record.Figure:
+def _start(
+    command: str, name: str, environment: dict[str, str], rounds: int
+) -> list[record.Figure]:
     _run(command, environment)
-    return record.figure(name, "s", [_run(command, environment) for _ in range(rounds)])
+    return _timed(name, command, environment, rounds)
 
 
 def _first_node(raw: list[fleets.Raw]) -> str:

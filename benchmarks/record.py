@@ -116,8 +116,12 @@ def p99(
     return figure(name, unit, slowest, others or None, seed=seed)
 
 
-def part(measure: Callable[[], Iterable[Figure]]) -> list[Figure]:
-    """Measure a part of a suite; its figures keep how slow the memory was before and after it."""
+def parts(*measures: Callable[[], Iterable[Figure]]) -> list[Figure]:
+    """Measure parts of a suite in turn; a figure keeps how slow memory was around its part."""
+    return [figure for measure in measures for figure in _part(measure)]
+
+
+def _part(measure: Callable[[], Iterable[Figure]]) -> list[Figure]:
     earlier = calibrators.memory_ms()
     figures = list(measure())
     beside = {"memory": _rounded((earlier + calibrators.memory_ms()) / 2)}

@@ -43,12 +43,12 @@ def _all(other: reference.Reference) -> Iterator[Part]:
     controllers = endtoend.Sample()
     yield controllers.add
     for case in cases.CASES:
-        yield partial(record.part, partial(rounds.measure, case, ROUNDS, other))
+        yield partial(record.parts, partial(rounds.measure, case, ROUNDS, other))
     yield controllers.add
-    yield partial(record.part, refusals.impossible)
+    yield partial(record.parts, refusals.impossible)
     yield lambda: refusals.nearly_possible(other)
-    yield partial(record.part, partial(memory.measure, other))
-    yield partial(record.part, rules.measure)
+    yield partial(record.parts, partial(memory.measure, other))
+    yield partial(record.parts, rules.measure)
     yield controllers.add
     yield controllers.figures
 

@@ -55,12 +55,10 @@ class Bench:
 def measure() -> list[record.Figure]:
     """On a fleet that is empty, then on one with claims, each before an API server of its own."""
     with _bench(RATE_NODES) as bench:
-        rates = record.part(functools.partial(_rates, bench))
+        rates = record.parts(functools.partial(_rates, bench))
     with _bench(FULL_NODES, THERE) as bench:
-        starts, pair = (
-            record.part(functools.partial(measured, bench)) for measured in (_starts, _pair)
-        )
-        return [*rates, *starts, *pair]
+        others = functools.partial(_starts, bench), functools.partial(_pair, bench)
+        return [*rates, *record.parts(*others)]
 
 
 @contextlib.contextmanager

@@ -45,8 +45,7 @@ def work() -> list[record.Figure]:
         _offer_shares(node)
         time.sleep(PUBLISHED_S)
         claims = Claims(node)
-        parts = (functools.partial(part, claims) for part in (_live, _bursts))
-        return [figure for part in parts for figure in record.part(part)]
+        return record.parts(functools.partial(_live, claims), functools.partial(_bursts, claims))
 
 
 @contextlib.contextmanager

@@ -30,14 +30,13 @@ def main() -> int:
     try:
         playground.add_node(cluster, OURS, "controller")
         playground.add_node(cluster, THEIRS, "scheduler")
-        parts = (
+        figures = record.parts(
             partial(process.measure, cluster, THEIRS),
             partial(prepare.measure, cluster, kube, THEIRS),
             crowded.measure,
             partial(pods.measure, cluster, kube, OURS, THEIRS),
             partial(publish.measure, cluster, kube),
         )
-        figures = [figure for measure in parts for figure in record.part(measure)]
     finally:
         for name in (OURS, THEIRS):
             if name in cluster.nodes():

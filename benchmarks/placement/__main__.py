@@ -44,10 +44,10 @@ def main() -> int:
     seeds = [*openb.SEEDS] if options.seeds == "all" else [*map(int, options.seeds.split(","))]
     figures: list[record.Figure] = []
     if "mig" in suites:
-        figures += record.part(partial(_of_streams, seeds[:_STREAMS], options.arrivals))
+        figures += record.parts(partial(_of_streams, seeds[:_STREAMS], options.arrivals))
     if "openb" in suites and folder is not None:
         for name in options.traces.split(","):
-            figures += record.part(partial(_of_trace, name, openb.load(folder, name), seeds))
+            figures += record.parts(partial(_of_trace, name, openb.load(folder, name), seeds))
     chosen = options.traces, options.arrivals, options.suites
     if chosen == (parser.get_default("traces"), _ARRIVALS, []):
         record.write("placement", figures, start)

@@ -29,7 +29,7 @@ def main() -> int:
         path = f"{__package__}.{name}"
         if importlib.util.find_spec(path) is not None:
             measure = importlib.import_module(path).run
-            figures += record.part(functools.partial(measure, quick=options.quick))
+            figures += record.parts(functools.partial(measure, quick=options.quick))
     if options.quick or options.modules:
         print(*map(record.line, figures), sep="\n")
     else:

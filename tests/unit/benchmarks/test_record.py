@@ -54,7 +54,7 @@ def test_a_part_s_figures_keep_how_slow_the_memory_was_around_it(
 ) -> None:
     taken = [10.0, 14.0]
     monkeypatch.setattr(calibrators, "memory_ms", lambda: taken.pop(0))
-    (figure,) = record.part(lambda: [record.figure("Prepare", "ms", [1.0])])
+    (figure,) = record.parts(lambda: [record.figure("Prepare", "ms", [1.0])])
     assert (figure.ours, figure.calibrators) == (1.0, {"memory": 12.0})
 
 

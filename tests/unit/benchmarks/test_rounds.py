@@ -38,7 +38,7 @@ def test_the_pods_after_the_last_whole_stretch_belong_to_it(pods: int) -> None:
 def test_the_tail_of_fewer_than_250_pods_is_their_95th_percentile() -> None:
     values = waits([(number * 77 % 200 + 1) / 1000 for number in range(200)])
     assert "p99" not in values
-    assert 185 <= values["p95"] <= 195
+    assert values["p95"] == 193.5  # the 190th is 190; the slowest of even stretches lie above it
 
 
 def test_the_95th_percentile_of_pods_is_not_moved_by_one_pause() -> None:
