@@ -30,6 +30,7 @@ _STYLE: Final = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
+_CLIP_PATH: Final = re.compile(r'<clipPath id="(\w+)"')
 _LEAST: Final = 3
 """Sizes without which a curve says nothing."""
 
@@ -182,7 +183,19 @@ def svg(picture: Picture, run: record.Run, ink: str) -> str:
         canvas.savefig(
             file, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
         )
-    return "".join(f"{row.rstrip()}\n" for row in file.getvalue().splitlines())
+    text = _numbered(file.getvalue())
+    return "".join(f"{row.rstrip()}\n" for row in text.splitlines())
+
+
+def _numbered(text: str) -> str:
+    """Return an SVG whose clip paths are numbered.
+
+    Matplotlib's ids are hashes of every bit of their corners, and the last bits of a layout differ
+    from one processor to the next; the coordinates themselves are written with six digits.
+    """
+    for number, hashed in enumerate(_CLIP_PATH.findall(text), start=1):
+        text = text.replace(hashed, f"clip{number}")
+    return text
 
 
 def _lines(picture: Picture, run: record.Run) -> list[tuple[str, list[tuple[int, float]]]]:

@@ -1,5 +1,7 @@
 """Tests of the cost curves that are drawn from stored figures."""
 
+import re
+
 from benchmarks import curves, machine, record
 
 HERE = machine.Machine(2, "a processor", 24, 1.0)
@@ -37,6 +39,12 @@ def test_figures_under_other_names_have_their_size_named() -> None:
 def test_the_same_figures_make_the_same_picture() -> None:
     first, second = (curves.svg(PICTURE, MEASURED, "#000000") for _ in range(2))
     assert first == second
+
+
+def test_no_name_in_a_picture_is_a_hash_of_its_layout() -> None:
+    picture = curves.svg(PICTURE, MEASURED, "#000000")
+    assert set(re.findall(r'clipPath id="(.+?)"', picture)) == {"clip1"}
+    assert set(re.findall(r"url\(#(.+?)\)", picture)) == {"clip1"}
 
 
 def test_a_picture_has_its_lines_its_machine_and_its_commit_as_text() -> None:
