@@ -8,8 +8,8 @@ from benchmarks.allocator import cases, ours, reference
 from driver.runtime import gc_tuning
 
 WARM_UP, THEIR_WARM_UP = 50, 3
-COLD = 3
-"""Shapes not met before, of a round: the first evaluates what changed for the others too."""
+COLD = 15
+"""Shapes not met before, all after the last round: with every decision nodes grow more alike."""
 
 
 def measure(case: cases.Case, rounds: int, other: reference.Reference) -> list[record.Figure]:
@@ -31,8 +31,10 @@ def measure(case: cases.Case, rounds: int, other: reference.Reference) -> list[r
         decided = mine.run(case.count)
         decisions.append([taken.busy for taken in decided])
         rates.append(1000 / statistics.fmean(taken.wall for taken in decided))
-        cold += [taken.busy for taken in mine.run(COLD, alike=False)]
         theirs.append(1000 / statistics.fmean(other.run(case.theirs)))
+    for _ in range(COLD):
+        cold += [taken.busy for taken in mine.run(1, alike=False)]
+        other.run(THEIR_WARM_UP)
     _all_fitted(case, mine, other)
     del mine
     gc.unfreeze()
