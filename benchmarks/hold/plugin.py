@@ -28,6 +28,8 @@ SETTLE_S, PUBLISHED_S, QUIET_S = 30.0, 10.0, 60.0
 `PUBLISHED_S`: until the slices are written, and a first call can be measured.
 """
 _WITHIN_S = 60.0
+_INTERVAL_S, _BUSY = 0.25, 0.1
+"""A plugin that took less than this part of a CPU for so long has written what it had to."""
 
 
 def rest(idle_s: float, meanwhile: Callable[[], list[record.Figure]]) -> list[record.Figure]:
@@ -173,11 +175,24 @@ def _live(claims: Claims) -> list[record.Figure]:
             for ref in refs[prepared:count]:
                 claims.alone("prepare", ref)
             prepared = count
+            _await_rest(claims.node.processes[-1].pid)
             samples = _beside(claims, refs, count)
             walls[count].append([wall for wall, _ in samples])
             busy[count].append([cpu for _, cpu in samples])
         claims.at_once("unprepare", refs)
     return [figure for count in LIVE for figure in _prepares(count, walls[count], busy[count])]
+
+
+def _await_rest(pid: int) -> None:
+    """Return once the statuses of claims are written, which else is done beside the next calls."""
+    deadline = time.monotonic() + _WITHIN_S
+    while time.monotonic() < deadline:
+        began, began_ms = time.monotonic(), process.cpu_ms(pid)
+        time.sleep(_INTERVAL_S)
+        busy_s = (process.cpu_ms(pid) - began_ms) / 1000
+        if busy_s < _BUSY * (time.monotonic() - began):
+            return
+    raise RuntimeError(f"the plugin is still busy after {_WITHIN_S:.0f} s")
 
 
 def _beside(
