@@ -162,6 +162,11 @@ class Playground:
         self.kube.delete(gvr.PODS, name, self.namespace)
         until(lambda: self.find(name) is None, 60, f"pod {name} is gone")
 
+    def delete_by_force(self, name: str) -> None:
+        """Delete a pod that no kubelet ends; it is gone when this returns."""
+        force = ("--force", "--grace-period=0")
+        self.cluster.kubectl("delete", "pod", name, f"--namespace={self.namespace}", *force)
+
     def find(self, name: str) -> Raw | None:
         """A pod, if it is there."""
         return _found(self.kube, gvr.PODS, name, self.namespace)

@@ -115,8 +115,7 @@ def test_a_pod_that_names_no_node_there_is_is_told_within_five_seconds(
         assert "nowhere" in note
         assert time.monotonic() - begun <= 5
     finally:  # no kubelet ends it, and the pod garbage collector takes up to 80 s
-        force = ("--force", "--grace-period=0")
-        field.cluster.kubectl("delete", "pod", "lost", f"--namespace={field.namespace}", *force)
+        field.delete_by_force("lost")
 
 
 def test_a_daemon_set_has_a_share_of_a_gpu_on_every_node(

@@ -91,8 +91,7 @@ def test_a_deleted_claim_is_reclaimed_without_a_kubelet_unless_the_api_fails(
     field.cluster.kill("kubelet", NODE)
     try:
         end_processes(field.cluster.node_dir(NODE) / "gpu", gpu)
-        force = ("--force", "--grace-period=0")
-        field.cluster.kubectl("delete", "pod", "pod", f"--namespace={field.namespace}", *force)
+        field.delete_by_force("pod")
         field.kube.delete(gvr.RESOURCE_CLAIMS, "mine", field.namespace)
         playground.until(lambda: not field.claims(), 60, "the claim is gone")
         with without_api(field):
