@@ -55,7 +55,9 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     arguments.add_argument("--nodes", type=int, default=NODES)
     arguments.add_argument("--listed-nodes", type=int, default=LISTED_NODES)
-    arguments.add_argument("--rounds", type=int, default=ROUNDS)
+    arguments.add_argument(
+        "--rounds", type=int, default=ROUNDS, help=f"of a short command at least {STARTS}"
+    )
     options = arguments.parse_args()
     start = record.Start()
     with tempfile.TemporaryDirectory() as folder:

@@ -16,6 +16,7 @@ from benchmarks.hold import asking, ground, mix
 from benchmarks.node import process
 from driver.kube import gvr
 from driver.kubeletplugin import ports
+from tests.e2e import playground
 from tests.fakes import battering
 
 NODE = "hold"
@@ -185,14 +186,14 @@ def _live(claims: Claims) -> list[record.Figure]:
 
 def _await_rest(pid: int) -> None:
     """Return once the statuses of claims are written, which else is done beside the next calls."""
-    deadline = time.monotonic() + _WITHIN_S
-    while time.monotonic() < deadline:
-        began, began_ms = time.monotonic(), process.cpu_ms(pid)
-        time.sleep(_INTERVAL_S)
-        busy_s = (process.cpu_ms(pid) - began_ms) / 1000
-        if busy_s < _BUSY * (time.monotonic() - began):
-            return
-    raise RuntimeError(f"the plugin is still busy after {_WITHIN_S:.0f} s")
+    playground.until(functools.partial(_rests, pid), _WITHIN_S, "the plugin rests")
+
+
+def _rests(pid: int) -> bool:
+    began, began_ms = time.monotonic(), process.cpu_ms(pid)
+    time.sleep(_INTERVAL_S)
+    busy_s = (process.cpu_ms(pid) - began_ms) / 1000
+    return busy_s < _BUSY * (time.monotonic() - began)
 
 
 def _beside(
