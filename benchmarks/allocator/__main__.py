@@ -10,6 +10,8 @@ from benchmarks.allocator import cases, endtoend, memory, reference, refusals, r
 from driver.runtime import gc_tuning
 
 ROUNDS, QUICK_ROUNDS = 4, 2
+SMALL = 300
+"""Most nodes of the cases that are measured twice: half of their rounds at each end of a suite."""
 Part = Callable[[], list[record.Figure] | None]
 """Measures; returns the figures that are complete."""
 
@@ -41,14 +43,20 @@ def _quick(other: reference.Reference) -> Iterator[Part]:
 
 def _all(other: reference.Reference) -> Iterator[Part]:
     controllers = endtoend.Sample()
+    large = [case for case in cases.CASES if case.nodes > SMALL]
+    small = [rounds.Sample(case, other) for case in cases.CASES if case.nodes <= SMALL]
+    add_to_small = [partial(sample.add, ROUNDS // 2) for sample in small]
     yield controllers.add
-    for case in cases.CASES:
+    yield from add_to_small
+    for case in large:
         yield partial(record.parts, partial(rounds.measure, case, ROUNDS, other))
     yield controllers.add
     yield partial(record.parts, refusals.impossible)
     yield lambda: refusals.nearly_possible(other)
     yield partial(record.parts, partial(memory.measure, other))
     yield partial(record.parts, rules.measure)
+    yield from add_to_small
+    yield from (sample.figures for sample in small)
     yield controllers.add
     yield controllers.figures
 

@@ -12,38 +12,59 @@ COLD = 15
 """Shapes not met before, all after the last round: with every decision nodes grow more alike."""
 
 
-def measure(case: cases.Case, rounds: int, other: reference.Reference) -> list[record.Figure]:
-    """Measure rates with their ratio, our p99, and the cost of a shape that was not met before.
+class Sample:
+    """Rates with their ratio, our p99, and the cost of a shape that was not met before, of a case.
 
-    The last two are processor time, as nothing stands beside them.
+    The last two are processor time, as nothing stands beside them. The rounds of a small cluster
+    take seconds: added in parts, minutes apart, one moment of the machine is not all of them.
     """
-    mine = ours.Ours(case)
-    gc_tuning.freeze()  # as the controller, once its caches are filled
-    other.load(case)
-    first = mine.run(1)
-    mine.run(WARM_UP)
-    other.run(THEIR_WARM_UP)
-    decisions: list[list[float]] = []
-    rates: list[float] = []
-    theirs: list[float] = []
-    cold = [taken.busy for taken in first]
-    for _ in range(rounds):
-        decided = mine.run(case.count)
-        decisions.append([taken.busy for taken in decided])
-        rates.append(1000 / statistics.fmean(taken.wall for taken in decided))
-        theirs.append(1000 / statistics.fmean(other.run(case.theirs)))
-    for _ in range(COLD):
-        cold += [taken.busy for taken in mine.run(1, alike=False)]
-        other.run(THEIR_WARM_UP)
-    _all_fitted(case, mine, other)
-    del mine
-    gc.unfreeze()
-    gc.collect()
-    return [
-        record.figure(case.name, "decisions/s", rates, theirs, seed=cases.SEED),
-        record.p99(f"{case.name}: p99 of a decision", "ms", decisions, seed=cases.SEED),
-        record.figure(f"{case.name}: a shape not met before", "ms", cold, seed=cases.SEED),
-    ]
+
+    def __init__(self, case: cases.Case, other: reference.Reference) -> None:
+        self._case, self._other = case, other
+        self._decisions: list[list[float]] = []
+        self._rates: list[float] = []
+        self._theirs: list[float] = []
+        self._cold: list[float] = []
+
+    def add(self, rounds: int) -> None:
+        """Measure so many rounds, of a cluster and an allocator that are new."""
+        mine = ours.Ours(self._case)
+        gc_tuning.freeze()  # as the controller, once its caches are filled
+        self._other.load(self._case)
+        self._cold += [taken.busy for taken in mine.run(1)]
+        mine.run(WARM_UP)
+        self._other.run(THEIR_WARM_UP)
+        for _ in range(rounds):
+            self._add_round(mine)
+        for _ in range(COLD):
+            self._cold += [taken.busy for taken in mine.run(1, alike=False)]
+            self._other.run(THEIR_WARM_UP)
+        _all_fitted(self._case, mine, self._other)
+        del mine
+        gc.unfreeze()
+        gc.collect()
+
+    def figures(self) -> list[record.Figure]:
+        """Return the medians over all rounds."""
+        name, seed = self._case.name, cases.SEED
+        return [
+            record.figure(name, "decisions/s", self._rates, self._theirs, seed=seed),
+            record.p99(f"{name}: p99 of a decision", "ms", self._decisions, seed=seed),
+            record.figure(f"{name}: a shape not met before", "ms", self._cold, seed=seed),
+        ]
+
+    def _add_round(self, mine: ours.Ours) -> None:
+        decided = mine.run(self._case.count)
+        self._decisions.append([taken.busy for taken in decided])
+        self._rates.append(1000 / statistics.fmean(taken.wall for taken in decided))
+        self._theirs.append(1000 / statistics.fmean(self._other.run(self._case.theirs)))
+
+
+def measure(case: cases.Case, rounds: int, other: reference.Reference) -> list[record.Figure]:
+    """Measure all rounds of a case in one go."""
+    sample = Sample(case, other)
+    sample.add(rounds)
+    return sample.figures()
 
 
 def _all_fitted(case: cases.Case, mine: ours.Ours, other: reference.Reference) -> None:
