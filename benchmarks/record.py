@@ -124,8 +124,14 @@ def parts(*measures: Callable[[], Iterable[Figure]]) -> list[Figure]:
 def _part(measure: Callable[[], Iterable[Figure]]) -> list[Figure]:
     earlier = calibrators.memory_ms()
     figures = list(measure())
-    beside = {"memory": _rounded((earlier + calibrators.memory_ms()) / 2)}
-    return [dataclasses.replace(measured, calibrators=beside) for measured in figures]
+    walks_ms = (earlier, calibrators.memory_ms())
+    return [with_memory(measured, walks_ms) for measured in figures]
+
+
+def with_memory(measured: Figure, walks_ms: Sequence[float]) -> Figure:
+    """Return the figure with how slow memory was while it was measured: the mean of walks."""
+    memory = _rounded(statistics.fmean(walks_ms))
+    return dataclasses.replace(measured, calibrators={"memory": memory})
 
 
 def replaced(measured: Figure, ours: float, spread: str = "") -> Figure:

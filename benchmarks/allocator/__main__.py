@@ -38,7 +38,7 @@ def main() -> int:
 
 def _quick(other: reference.Reference) -> Iterator[Part]:
     for case in cases.QUICK:
-        yield lambda case=case: rounds.measure(case, QUICK_ROUNDS, other)  # type: ignore[misc]
+        yield partial(rounds.measure, case, QUICK_ROUNDS, other)
 
 
 def _all(other: reference.Reference) -> Iterator[Part]:
@@ -49,7 +49,7 @@ def _all(other: reference.Reference) -> Iterator[Part]:
     yield controllers.add
     yield from add_to_small
     for case in large:
-        yield partial(record.parts, partial(rounds.measure, case, ROUNDS, other))
+        yield partial(rounds.measure, case, ROUNDS, other)
     yield controllers.add
     yield partial(record.parts, refusals.impossible)
     yield lambda: refusals.nearly_possible(other)

@@ -3,13 +3,13 @@
 import gc
 import statistics
 
-from benchmarks import record
+from benchmarks import calibrators, record
 from benchmarks.allocator import cases, ours, reference
 from driver.runtime import gc_tuning
 
 WARM_UP, THEIR_WARM_UP = 50, 3
-COLD = 15
-"""Shapes not met before, all after the last round: with every decision nodes grow more alike."""
+COLD = 4
+"""Shapes not met before, of a round; all come after the last, as nodes grow more alike."""
 
 
 class Sample:
@@ -25,6 +25,7 @@ class Sample:
         self._rates: list[float] = []
         self._theirs: list[float] = []
         self._cold: list[float] = []
+        self._memory_ms: list[float] = []
 
     def add(self, rounds: int) -> None:
         """Measure so many rounds, of a cluster and an allocator that are new."""
@@ -36,7 +37,7 @@ class Sample:
         self._other.run(THEIR_WARM_UP)
         for _ in range(rounds):
             self._add_round(mine)
-        for _ in range(COLD):
+        for _ in range(COLD * rounds):
             self._cold += [taken.busy for taken in mine.run(1, alike=False)]
             self._other.run(THEIR_WARM_UP)
         _all_fitted(self._case, mine, self._other)
@@ -45,18 +46,20 @@ class Sample:
         gc.collect()
 
     def figures(self) -> list[record.Figure]:
-        """Return the medians over all rounds."""
+        """Return the medians over all rounds, beside how slow memory was around them."""
         name, seed = self._case.name, cases.SEED
-        return [
+        figures = (
             record.figure(name, "decisions/s", self._rates, self._theirs, seed=seed),
             record.p99(f"{name}: p99 of a decision", "ms", self._decisions, seed=seed),
             record.figure(f"{name}: a shape not met before", "ms", self._cold, seed=seed),
-        ]
+        )
+        return [record.with_memory(measured, self._memory_ms) for measured in figures]
 
     def _add_round(self, mine: ours.Ours) -> None:
         decided = mine.run(self._case.count)
         self._decisions.append([taken.busy for taken in decided])
         self._rates.append(1000 / statistics.fmean(taken.wall for taken in decided))
+        self._memory_ms.append(calibrators.memory_ms())
         self._theirs.append(1000 / statistics.fmean(self._other.run(self._case.theirs)))
 
 
