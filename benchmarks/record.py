@@ -17,6 +17,8 @@ from benchmarks import calibrators, machine
 RESULTS = Path(__file__).parent / "results"
 ROOT = Path(__file__).parents[1]
 _NO_WORD = re.compile(r"[^a-z0-9.]+")
+_STRETCHES = {0.99: 60, 0.95: 14}
+"""By quantile the length of a stretch: in half of all stretches the slowest call exceeds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,33 @@ def p99(
         [percentile(sample, 0.99) for sample in rounds] for rounds in (ours, reference or ())
     )
     return figure(name, unit, slowest, others or None, seed=seed)
+
+
+def tail(
+    name: str,
+    unit: str,
+    ours: Sequence[Sequence[float]],
+    reference: Sequence[Sequence[float]] = (),
+    *,
+    quantile: float = 0.99,
+    seed: int = 0,
+) -> Figure:
+    """The 99th or 95th percentile of calls in succession, by round.
+
+    The median over all stretches of their slowest call is the quantile, and is not moved by the
+    machine's pauses, which slow several calls in succession.
+    """
+    slowest, others = (_slowest(rounds, _STRETCHES[quantile]) for rounds in (ours, reference))
+    return figure(name, unit, slowest, others or None, seed=seed)
+
+
+def _slowest(rounds: Sequence[Sequence[float]], stretch: int) -> list[float]:
+    """Return the slowest call of each stretch; what is left of a round belongs to its last one."""
+    return [
+        max(taken[start : start + stretch if start + 2 * stretch <= len(taken) else None])
+        for taken in rounds
+        for start in range(0, max(len(taken) - stretch, 0) + 1, stretch)
+    ]
 
 
 def parts(*measures: Callable[[], Iterable[Figure]]) -> list[Figure]:

@@ -10,7 +10,7 @@ from benchmarks.allocator import cases, endtoend, memory, reference, refusals, r
 from driver.runtime import gc_tuning
 
 ROUNDS, QUICK_ROUNDS = 4, 2
-SMALL = 300
+SMALL = 100
 """Most nodes of the cases that are measured twice: half of their rounds at each end of a suite."""
 Part = Callable[[], list[record.Figure] | None]
 """Measures; returns the figures that are complete."""

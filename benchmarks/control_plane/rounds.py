@@ -19,12 +19,6 @@ _WITHIN_S = 300.0
 _SETTLE_S = 3.0
 _FEW = 250
 """Of fewer pods the 99th percentile is that of one or two that kube-scheduler let wait a second."""
-_STRETCHES = {0.99: 60, 0.95: 14}
-"""By quantile the pods in succession of which half the slowest ones wait longer than that.
-
-The median of the slowest over all stretches is the quantile, and is not moved by the machine's
-pauses, which make several pods in succession wait.
-"""
 _LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")
 QUICKER = {
     "kube-scheduler": _LIMITS,
@@ -196,17 +190,7 @@ def _waits(
     sides = [[[1000 * wait_s for wait_s in waits] for waits in rounds] for rounds in (ours, theirs)]
     yield record.figure(f"{name}, p50", "ms", *map(_all, sides))
     quantile = 0.95 if sum(map(len, ours)) < _FEW else 0.99
-    tails = [_slowest(rounds, _STRETCHES[quantile]) for rounds in sides]
-    yield record.figure(f"{name}, p{100 * quantile:.0f}", "ms", *tails)
-
-
-def _slowest(rounds: list[list[float]], stretch: int) -> list[float]:
-    """Return the longest wait of each stretch; what is left of a round belongs to its last one."""
-    return [
-        max(waits[start : start + stretch if start + 2 * stretch <= len(waits) else None])
-        for waits in rounds
-        for start in range(0, max(len(waits) - stretch, 0) + 1, stretch)
-    ]
+    yield record.tail(f"{name}, p{100 * quantile:.0f}", "ms", *sides, quantile=quantile)
 
 
 def _all(samples: Iterable[list[float]]) -> list[float]:

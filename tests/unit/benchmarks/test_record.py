@@ -49,6 +49,13 @@ def test_a_p99_is_the_median_of_the_rounds() -> None:
     assert figure.spread == "1-50, n=3; reference 1-1, n=1"
 
 
+def test_a_tail_is_not_moved_by_a_pause_of_the_machine() -> None:
+    calm, paused = [1.0] * 59 + [2.0], [1.0] * 30 + [50.0] * 30
+    figure = record.tail("decision, p99", "ms", [calm + paused + calm], [calm, paused, calm])
+    assert (figure.ours, figure.reference) == (2.0, 2.0)
+    assert record.p99("decision, p99", "ms", [calm + paused + calm]).ours == 50.0
+
+
 def test_a_part_s_figures_keep_how_slow_the_memory_was_around_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
