@@ -117,7 +117,27 @@ class _Planning:
         self._steps = 0
 
     def plan(self) -> Plan:
-        state = self._simulate({}, self._demands)
+        state = self._add_all()
+        if self._chosen:
+            count = len(self._chosen)
+            state = self._reduce_cost(state)
+            if len(self._chosen) < count and self._deferred:
+                state = self._add_deferred(state)
+        placements = state.result.placements
+        return Plan(
+            requests=tuple(self._build_requests(state.result)),
+            placements=placements,
+            impossible=self._impossible,
+            deferred={key: why for key, why in self._deferred.items() if key not in placements},
+            limited={key: why for key, why in self._limited.items() if key not in placements},
+            unneeded=tuple(
+                entry for entry in self._supply.in_flight if not state.result.node_members(entry)
+            ),
+        )
+
+    def _add_all(self) -> fill_simulation.FillSimulation:
+        """Choose further nodes until each demand is placed or has its answer."""
+        state = self._simulate(self._chosen, self._demands)
         for _ in range(_MAX_ROUNDS):
             missed = state.result.unplaced
             unplaced = [
@@ -131,19 +151,24 @@ class _Planning:
             # As the next plan will see it: from the first demand on again.
             state = self._simulate(self._chosen, self._demands)
         self._limited |= state.result.limited
-        if self._chosen:
-            state = self._reduce_cost(state)
-        placements = state.result.placements
-        return Plan(
-            requests=tuple(self._build_requests(state.result)),
-            placements=placements,
-            impossible=self._impossible,
-            deferred={key: why for key, why in self._deferred.items() if key not in placements},
-            limited={key: why for key, why in self._limited.items() if key not in placements},
-            unneeded=tuple(
-                entry for entry in self._supply.in_flight if not state.result.node_members(entry)
-            ),
-        )
+        return state
+
+    def _add_deferred(
+        self, state: fill_simulation.FillSimulation
+    ) -> fill_simulation.FillSimulation:
+        """Give deferred demands another turn, as fewer nodes are requested than before.
+
+        Another node changes where the others go: nothing is gained if one of them has no place.
+        """
+        answers = self._chosen, self._impossible, self._deferred, self._limited
+        self._chosen, self._deferred = dict(self._chosen), {}
+        self._impossible, self._limited = dict(self._impossible), dict(self._limited)
+        wider = self._add_all()
+        if state.result.placements.keys() < wider.result.placements.keys():
+            self._deferred = {**answers[2], **self._deferred}
+            return wider
+        self._chosen, self._impossible, self._deferred, self._limited = answers
+        return self._simulate_placed(state)
 
     def _is_answered(self, node_demand: demand.NodeDemand) -> bool:
         return any(
@@ -372,8 +397,14 @@ class _Planning:
                 if len(other.result.placements) == len(placed_demands):
                     self._chosen, better = nodes, other
                     break
-        # The last trial has reserved headroom: count it again.
-        return self._simulate(self._chosen, placed_demands)
+        return self._simulate_placed(state)
+
+    def _simulate_placed(
+        self, state: fill_simulation.FillSimulation
+    ) -> fill_simulation.FillSimulation:
+        """Place what is placed once more: another trial has reserved headroom since."""
+        placed = [entry for entry in self._demands if entry.key in state.result.placements]
+        return self._simulate(self._chosen, placed)
 
     def _variants(
         self, state: fill_simulation.FillSimulation

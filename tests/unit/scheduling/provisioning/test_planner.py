@@ -177,3 +177,11 @@ def test_a_later_workload_takes_no_node_that_an_earlier_gang_needs() -> None:
     kinds = (shapes.EIGHT, shapes.FOUR, shapes.ONE)
     plan = shapes.plan(*values, shapes=kinds, most=2)
     assert {"pod/default/first", "gang/default/second"} <= set(plan.placements)
+
+
+def test_a_deferred_pod_has_another_turn_once_cheaper_nodes_leave_room_for_it() -> None:
+    pods = [shapes.alone(f"train-{index}", gpus) for index, gpus in enumerate((3, 3, 3, 1))]
+    plan = shapes.plan(*pods, shapes=(shapes.EIGHT, shapes.FOUR, shapes.ONE), most=2)
+    assert sorted(request.template.name for request in plan.requests) == ["h100-4", "h100-8"]
+    assert plan.placements.keys() == {pod.key for pod in pods}
+    assert not plan.deferred
