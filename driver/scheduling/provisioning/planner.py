@@ -160,12 +160,13 @@ class _Planning:
 
         Another node changes where the others go: nothing is gained if one of them has no place.
         """
-        answers = self._chosen, self._impossible, self._deferred, self._limited
+        deferred = self._deferred
+        answers = self._chosen, self._impossible, deferred, self._limited
         self._chosen, self._deferred = dict(self._chosen), {}
         self._impossible, self._limited = dict(self._impossible), dict(self._limited)
         wider = self._add_all()
         if state.result.placements.keys() < wider.result.placements.keys():
-            self._deferred = {**answers[2], **self._deferred}
+            self._deferred = {**deferred, **self._deferred}
             return wider
         self._chosen, self._impossible, self._deferred, self._limited = answers
         return self._simulate_placed(state)
