@@ -31,8 +31,7 @@ ON_CLUSTER: Mapping[str, str] = {
     "control_plane_kwok": "control_plane --kwok --gate --pace-seconds 15",
     "herd": "herd",
     "control_plane_5000": (
-        "control_plane --nodes 5000 --keep --gate"
-        " --rounds 1 --bursts 3 --pods 300 --pace-seconds 24"
+        "control_plane --nodes 5000 --keep --gate --bursts 2 --pods 225 --pace-seconds 12"
     ),
 }
 _UP, _DOWN = "hack.cluster up --nodes 1 --controllers 2", "hack.cluster down"

@@ -3,10 +3,11 @@
 Nodes of 8 GPUs that are API objects; pods with one named claim of one GPU each: first in a burst
 by 16 threads, or several, then so many a second. In one round kube-scheduler allocates (plain
 devices, our controllers stopped), in the next ours does (tainted devices), and with --gate in a
-third behind the scheduling gate; rounds alternate. With --kwok the nodes beat and their pods run.
-Everything shares the machine, our controllers' CPU and the client's included. kube-scheduler and
-kube-controller-manager run with their client limits raised to 2,000/s and without the node
-lifecycle controller, and are put back afterwards. Each number of nodes is a suite of its own.
+third behind the scheduling gate; every second time in the opposite order. With --kwok the nodes
+beat and their pods run. Everything shares the machine, our controllers' CPU and the client's
+included. kube-scheduler and kube-controller-manager run with their client limits raised to
+2,000/s and without the node lifecycle controller, and are put back afterwards. Each number of
+nodes is a suite of its own.
 """
 
 import argparse

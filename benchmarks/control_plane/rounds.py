@@ -81,22 +81,37 @@ class Bench:
         self._cluster = cluster
         self._kube = kube
         self._asked = asked
+        self._allocator = "scheduler"
 
     def sides(self, number: int) -> list[Round]:
-        """A round of theirs, one of ours, and one of ours with the gate."""
-        if number:
-            self._hand_over("scheduler")
-        with self._stopped():
-            rounds = [self._round(f"theirs-{number}")]
-        self._hand_over("controller")
-        rounds.append(self._round(f"ours-{number}"))
-        if self._asked.gate:
-            with fixture.gated(self._kube):
-                rounds.append(self._round(f"gated-{number}"))
-        return rounds
+        """A round of theirs, one of ours, and one of ours with the gate.
 
-    def _hand_over(self, allocator: str) -> None:
-        fixture.hand_over(self._kube, self._asked.nodes, fixtures.whole(allocator))
+        Every second time the last comes first: a machine that gets slower for minutes is then as
+        much of either side, and the devices are published anew once less.
+        """
+        sides = [self._theirs, self._ours, *([self._gated] if self._asked.gate else [])]
+        turn = -1 if number % 2 else 1
+        return [side(number) for side in sides[::turn]][::turn]
+
+    def _theirs(self, number: int) -> Round:
+        self._publish("scheduler")
+        with self._stopped():
+            return self._round(f"theirs-{number}")
+
+    def _ours(self, number: int) -> Round:
+        self._publish("controller")
+        return self._round(f"ours-{number}")
+
+    def _gated(self, number: int) -> Round:
+        self._publish("controller")
+        with fixture.gated(self._kube):
+            return self._round(f"gated-{number}")
+
+    def _publish(self, allocator: str) -> None:
+        """Publish the devices for an allocator, if they are for the other."""
+        if allocator != self._allocator:
+            fixture.hand_over(self._kube, self._asked.nodes, fixtures.whole(allocator))
+            self._allocator = allocator
 
     def _round(self, name: str) -> Round:
         """Measure both phases; every pod is taken away after each."""

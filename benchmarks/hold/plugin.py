@@ -20,7 +20,7 @@ from tests.e2e import playground
 from tests.fakes import battering
 
 NODE = "hold"
-ROUNDS, BATCH, BURSTS, GPUS = 5, 64, 3, 8
+ROUNDS, BATCH, BURSTS, GPUS = 4, 64, 3, 8
 LIVE = (0, 16, 64, 128, mix.LIVE)
 """Claims on the node, that which is prepared included; 0: it alone."""
 SETTLE_S, PUBLISHED_S, QUIET_S = 30.0, 10.0, 60.0
@@ -29,7 +29,13 @@ SETTLE_S, PUBLISHED_S, QUIET_S = 30.0, 10.0, 60.0
 `PUBLISHED_S`: until the slices are written, and a first call can be measured.
 """
 _WITHIN_S = 60.0
-_INTERVAL_S, _BUSY = 0.25, 0.1
+_NO_LOOKS = "--usage-interval-seconds=3600"
+"""All claims of a round are new to the plugin's first look after it, which writes each a status.
+
+That burst of writes, every ten seconds, would slow whichever number of claims is measured then. Of
+claims that live for long a look writes next to nothing.
+"""
+_INTERVAL_S, _BUSY = 0.25, 0.05
 """A plugin that took less than this part of a CPU for so long has written what it had to."""
 
 
@@ -45,7 +51,7 @@ def rest(idle_s: float, meanwhile: Callable[[], list[record.Figure]]) -> list[re
 def work() -> list[record.Figure]:
     """Measure a node of eight GPUs whose plugin prepares beside live claims, and in bursts."""
     with _node() as (_, node):
-        _offer_shares(node)
+        _offer_shares(node, _NO_LOOKS)
         time.sleep(PUBLISHED_S)
         claims = Claims(node)
         return record.parts(functools.partial(_live, claims), functools.partial(_bursts, claims))
@@ -60,13 +66,13 @@ def _node() -> Iterator[tuple[ground.Ground, battering.Battered]]:
             yield api, node
 
 
-def _offer_shares(node: battering.Battered) -> None:
+def _offer_shares(node: battering.Battered, *flags: str) -> None:
     """Start the plugin again with other shares of every GPU, so that all of it is to be written."""
     offerings = node.own / "offerings.yaml"
     offerings.write_text(mix.OFFERINGS)
     node.processes[-1].terminate()
     node.processes[-1].wait(_WITHIN_S)
-    node.start(f"--offerings={offerings}")
+    node.start(f"--offerings={offerings}", *flags)
 
 
 def _published_anew(api: ground.Ground, node: battering.Battered) -> list[record.Figure]:
@@ -162,25 +168,24 @@ class Claims:
 
 
 def _live(claims: Claims) -> list[record.Figure]:
-    """A time-slice beside ever more others, on every GPU in turn.
+    """A time-slice beside ever more others, on every GPU in turn, and ever fewer again.
 
-    Each round climbs from the fewest to all, so that a minute in which the machine is slow is not
-    the whole of one number of claims.
+    Each number of claims is met twice a round, so that neither a minute nor some seconds in which
+    the machine is slow are most of what is known about it.
     """
     refs = claims.of("live", mix.shares(claims.node.published()))
     walls: dict[int, list[list[float]]] = {count: [] for count in LIVE}
     busy: dict[int, list[list[float]]] = {count: [] for count in LIVE}
-    for _ in range(ROUNDS):
-        prepared = 0
-        for count in LIVE:
-            for ref in refs[prepared:count]:
-                claims.alone("prepare", ref)
-            prepared = count
-            _await_rest(claims.node.processes[-1].pid)
-            samples = _beside(claims, refs, count)
-            walls[count].append([wall for wall, _ in samples])
-            busy[count].append([cpu for _, cpu in samples])
-        claims.at_once("unprepare", refs)
+    prepared = 0
+    for count in (*LIVE, *reversed(LIVE)) * ROUNDS:
+        for ref in refs[prepared:count]:
+            claims.alone("prepare", ref)
+        claims.at_once("unprepare", refs[count:prepared])
+        prepared = count
+        _await_rest(claims.node.processes[-1].pid)
+        samples = _beside(claims, refs, count)
+        walls[count].append([wall for wall, _ in samples])
+        busy[count].append([cpu for _, cpu in samples])
     return [figure for count in LIVE for figure in _prepares(count, walls[count], busy[count])]
 
 
