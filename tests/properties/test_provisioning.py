@@ -74,11 +74,11 @@ def test_requested_nodes_are_not_requested_again(
 
 
 @settings(max_examples=25)
-@given(node_demands=waiting())
+@given(node_demands=waiting(), most=st.integers(1, MOST))
 def test_no_node_that_is_asked_for_could_be_left_out(
-    node_demands: list[provisioning_demand.NodeDemand],
+    node_demands: list[provisioning_demand.NodeDemand], most: int
 ) -> None:
-    plan = shapes.plan(*node_demands, shapes=KINDS)
+    plan = shapes.plan(*node_demands, shapes=KINDS, most=most)
     placed = [node_demand for node_demand in node_demands if node_demand.key in plan.placements]
     nodes = asked(plan)
     for name in nodes:

@@ -119,10 +119,7 @@ class _Planning:
     def plan(self) -> Plan:
         state = self._add_all()
         if self._chosen:
-            count = len(self._chosen)
-            state = self._reduce_cost(state)
-            if len(self._chosen) < count and self._deferred:
-                state = self._add_deferred(state)
+            state = self._refine(state)
         placements = state.result.placements
         return Plan(
             requests=tuple(self._build_requests(state.result)),
@@ -155,10 +152,11 @@ class _Planning:
 
     def _add_deferred(
         self, state: fill_simulation.FillSimulation
-    ) -> fill_simulation.FillSimulation:
+    ) -> fill_simulation.FillSimulation | None:
         """Give deferred demands another turn, as fewer nodes are requested than before.
 
-        Another node changes where the others go: nothing is gained if one of them has no place.
+        Another node changes where the others go: None, and all as it was, if nothing is gained or
+        a placed demand has no place any more.
         """
         deferred = self._deferred
         answers = self._chosen, self._impossible, deferred, self._limited
@@ -169,7 +167,7 @@ class _Planning:
             self._deferred = {**deferred, **self._deferred}
             return wider
         self._chosen, self._impossible, self._deferred, self._limited = answers
-        return self._simulate_placed(state)
+        return None
 
     def _is_answered(self, node_demand: demand.NodeDemand) -> bool:
         return any(
@@ -384,6 +382,18 @@ class _Planning:
 
     # Cost reduction.
 
+    def _refine(self, state: fill_simulation.FillSimulation) -> fill_simulation.FillSimulation:
+        """Reduce the cost, and again with deferred demands, as long as there is room for some."""
+        wider: fill_simulation.FillSimulation | None = state
+        while wider is not None:
+            count = len(self._chosen)
+            state = self._reduce_cost(wider)
+            fewer = len(self._chosen) < count
+            wider = self._add_deferred(state) if fewer and self._deferred else None
+        # Each trial has reserved headroom of the queues since.
+        placed = [entry for entry in self._demands if entry.key in state.result.placements]
+        return self._simulate(self._chosen, placed)
+
     def _reduce_cost(self, state: fill_simulation.FillSimulation) -> fill_simulation.FillSimulation:
         """Remove nodes, or replace them by cheaper ones, as long as all placements remain."""
         placed_demands = [entry for entry in self._demands if entry.key in state.result.placements]
@@ -398,14 +408,7 @@ class _Planning:
                 if len(other.result.placements) == len(placed_demands):
                     self._chosen, better = nodes, other
                     break
-        return self._simulate_placed(state)
-
-    def _simulate_placed(
-        self, state: fill_simulation.FillSimulation
-    ) -> fill_simulation.FillSimulation:
-        """Place what is placed once more: another trial has reserved headroom since."""
-        placed = [entry for entry in self._demands if entry.key in state.result.placements]
-        return self._simulate(self._chosen, placed)
+        return state
 
     def _variants(
         self, state: fill_simulation.FillSimulation
