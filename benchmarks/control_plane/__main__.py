@@ -32,15 +32,15 @@ def main() -> None:
     with ExitStack() as meanwhile:
         for component, flags in rounds.QUICKER.items():
             meanwhile.enter_context(cluster.with_flags(component, *flags))
-        meanwhile.enter_context(fixture.namespace(kube))
-        try:
-            measured = _measure(cluster, kube, parameters)
-            # Ahead of what follows: the calibrators are for a machine at rest.
-            record.write(parameters.suite, _figures(parameters, measured), start)
-        finally:
-            fixture.clear(kube)
-            if not parameters.keep:
-                fixture.empty(kube, parameters.nodes)
+        if parameters.keep:
+            fixture.make_namespace(kube)
+        else:
+            meanwhile.enter_context(fixture.namespace(kube))
+            meanwhile.callback(fixture.empty, kube, parameters.nodes)
+            meanwhile.callback(fixture.clear, kube)
+        measured = _measure(cluster, kube, parameters)
+        # Ahead of what follows: the calibrators are for a machine at rest.
+        record.write(parameters.suite, _figures(parameters, measured), start)
 
 
 def _measure(
@@ -75,7 +75,9 @@ def _asked() -> rounds.Asked:
     parser.add_argument("--pace-seconds", type=float, default=30.0, help="how long at that pace")
     parser.add_argument("--kwok", action="store_true", help="have kwok play the nodes' kubelets")
     parser.add_argument("--gate", action="store_true", help="measure ours with the gate too")
-    parser.add_argument("--keep", action="store_true", help="leave the nodes: the cluster ends")
+    parser.add_argument(
+        "--keep", action="store_true", help="leave nodes and namespace: the cluster ends"
+    )
     options = parser.parse_args()
     return rounds.Asked(
         options.nodes,

@@ -32,7 +32,7 @@ class Asked:
     """Numbers of nodes, pods of a burst, bursts of a round, rounds; pods a second for how long.
 
     `kwok`: it plays the nodes' kubelets, so that they beat and pods run. `gate`: ours is measured
-    behind the scheduling gate too. `keep`: the nodes stay.
+    behind the scheduling gate too. `keep`: nodes and namespace stay.
     """
 
     nodes: int

@@ -20,7 +20,7 @@ from tests.e2e import playground
 from tests.fakes import battering
 
 NODE = "hold"
-ROUNDS, BATCH, BURSTS, GPUS = 4, 64, 3, 8
+ROUNDS, BATCH, BURSTS, GPUS = 3, 64, 3, 8
 LIVE = (0, 16, 64, 128, mix.LIVE)
 """Claims on the node, that which is prepared included; 0: it alone."""
 SETTLE_S, PUBLISHED_S, QUIET_S = 30.0, 10.0, 60.0
@@ -35,7 +35,7 @@ _NO_LOOKS = "--usage-interval-seconds=3600"
 That burst of writes, every ten seconds, would slow whichever number of claims is measured then. Of
 claims that live for long a look writes next to nothing.
 """
-_INTERVAL_S, _BUSY = 0.25, 0.05
+_INTERVAL_S, _BUSY = 0.5, 0.05
 """A plugin that took less than this part of a CPU for so long has written what it had to."""
 
 
