@@ -374,11 +374,10 @@ class _Planning:
     def _name_nodes(
         self, templates: Sequence[node_template.NodeTemplate]
     ) -> dict[ids.NodeName, node_template.NodeTemplate]:
-        begin = len(self._chosen)
-        return {
-            ids.NodeName(f"new-{index:05d}"): template
-            for index, template in enumerate(templates, begin)
-        }
+        """Name further nodes; a name that cost reduction has set free is used again."""
+        names = (ids.NodeName(f"new-{index:05d}") for index in itertools.count())
+        free = (name for name in names if name not in self._chosen)
+        return dict(zip(free, templates, strict=False))
 
     # Cost reduction.
 

@@ -185,3 +185,10 @@ def test_a_deferred_pod_has_another_turn_once_cheaper_nodes_leave_room_for_it() 
     assert sorted(request.template.name for request in plan.requests) == ["h100-4", "h100-8"]
     assert plan.placements.keys() == {pod.key for pod in pods}
     assert not plan.deferred
+
+
+def test_a_node_for_a_deferred_pod_takes_the_place_of_no_other_node() -> None:
+    pods = [shapes.alone(f"train-{index}", gpus) for index, gpus in enumerate((2, 8, 3, 8))]
+    plan = shapes.plan(*pods, shapes=(shapes.EIGHT, shapes.FOUR, shapes.ONE), most=3)
+    assert [request.template.name for request in plan.requests] == ["h100-8"] * 3
+    assert plan.placements.keys() == {pod.key for pod in pods}
