@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks import calibrators, machine
 
 RESULTS = Path(__file__).parent / "results"
 ROOT = Path(__file__).parents[1]
 _NO_WORD = re.compile(r"[^a-z0-9.]+")
-_STRETCHES = {0.99: 60, 0.95: 14}
-"""By quantile the length of a stretch: in half of all stretches the slowest call exceeds it."""
+_STRETCH = 20
+"""Calls in succession that a pause of the machine slows at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +88,18 @@ def figure(
     reference: Sequence[float] | None = None,
     *,
     seed: int = 0,
+    center: Callable[[Sequence[float]], float] = statistics.median,
 ) -> Figure:
-    """Medians of two samples and their ratio. What is wanted of it stands in `goals`."""
-    median = statistics.median(ours)
-    other = statistics.median(reference) if reference else None
+    """Medians of two samples and their ratio, or another `center`. `goals` has what is wanted."""
+    middle = center(ours)
+    other = center(reference) if reference else None
     beside = f"; reference {_range(reference)}" if reference else ""
     return Figure(
         name,
         unit,
-        _rounded(median),
+        _rounded(middle),
         None if other is None else _rounded(other),
-        _rounded(median / other) if other else None,
+        _rounded(middle / other) if other else None,
         spread=_range(ours) + beside,
         seed=seed,
         commit=commit(),
@@ -127,21 +130,26 @@ def tail(
     quantile: float = 0.99,
     seed: int = 0,
 ) -> Figure:
-    """The 99th or 95th percentile of calls in succession, by round.
+    """A quantile of calls in succession, by round, that a pause of the machine does not move.
 
-    The median over all stretches of their slowest call is the quantile, and is not moved by the
-    machine's pauses, which slow several calls in succession.
+    It slows several calls in succession, which are one stretch of 20. A call is below the quantile
+    q as often as the slowest of a stretch is below it with probability q ** 20.
     """
-    slowest, others = (_slowest(rounds, _STRETCHES[quantile]) for rounds in (ours, reference))
-    return figure(name, unit, slowest, others or None, seed=seed)
+    slowest, others = (_slowest(rounds) for rounds in (ours, reference))
+    part = quantile**_STRETCH
+
+    def center(sample: Sequence[float]) -> float:
+        return float(np.quantile(sample, part))
+
+    return figure(name, unit, slowest, others or None, seed=seed, center=center)
 
 
-def _slowest(rounds: Sequence[Sequence[float]], stretch: int) -> list[float]:
+def _slowest(rounds: Sequence[Sequence[float]]) -> list[float]:
     """Return the slowest call of each stretch; what is left of a round belongs to its last one."""
     return [
-        max(taken[start : start + stretch if start + 2 * stretch <= len(taken) else None])
+        max(taken[start : start + _STRETCH if start + 2 * _STRETCH <= len(taken) else None])
         for taken in rounds
-        for start in range(0, max(len(taken) - stretch, 0) + 1, stretch)
+        for start in range(0, max(len(taken) - _STRETCH, 0) + 1, _STRETCH)
     ]
 
 

@@ -27,7 +27,7 @@ HERE: Mapping[str, str] = {
 """Module and arguments of each suite that needs no cluster."""
 ON_CLUSTER: Mapping[str, str] = {
     "node": "node",
-    "control_plane": "control_plane --gate --pace-seconds 30",
+    "control_plane": "control_plane --gate",
     "control_plane_kwok": "control_plane --kwok --gate --pods 300 --pace-seconds 15",
     "herd": "herd",
     "control_plane_5000": (

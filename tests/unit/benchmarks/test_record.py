@@ -1,11 +1,15 @@
 """Tests of what a suite stores of two samples."""
 
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 
 from benchmarks import calibrators, machine, record
+
+_CALLS = sorted(map(float, range(4000)), key=lambda ms: hashlib.sha256(b"%d" % ms).digest())
+"""Every duration below 4,000 once, in no order."""
 
 
 def test_a_figure_is_the_median_with_its_ratio_and_spread() -> None:
@@ -49,11 +53,24 @@ def test_a_p99_is_the_median_of_the_rounds() -> None:
     assert figure.spread == "1-50, n=3; reference 1-1, n=1"
 
 
-def test_a_tail_is_not_moved_by_a_pause_of_the_machine() -> None:
-    calm, paused = [1.0] * 59 + [2.0], [1.0] * 30 + [50.0] * 30
-    figure = record.tail("decision, p99", "ms", [calm + paused + calm], [calm, paused, calm])
-    assert (figure.ours, figure.reference) == (2.0, 2.0)
-    assert record.p99("decision, p99", "ms", [calm + paused + calm]).ours == 50.0
+@pytest.mark.parametrize(("quantile", "value"), [(0.99, 3960.0), (0.95, 3800.0)])
+def test_a_tail_is_the_quantile_of_all_calls(quantile: float, value: float) -> None:
+    figure = record.tail("decision", "ms", [_CALLS[:2000], _CALLS[2000:]], quantile=quantile)
+    assert figure.ours == pytest.approx(value, rel=0.01)
+
+
+def test_a_tail_is_not_moved_by_pauses_of_the_machine() -> None:
+    paused = [9000.0] * 20 + _CALLS[20:3000] + [9000.0] * 20 + _CALLS[3020:]
+    figure = record.tail("decision, p99", "ms", [paused], [_CALLS])
+    assert figure.ratio == pytest.approx(1.0, abs=0.01)
+    assert record.p99("decision, p99", "ms", [paused], [_CALLS]).ratio == pytest.approx(2.27, 0.01)
+
+
+def test_a_tail_of_few_calls_is_not_moved_by_two_of_them() -> None:
+    calm = [27.0] * 19 + [30.0]
+    slowed = [251.0, *calm[1:]]
+    rounds = [slowed + 6 * calm, 3 * calm + slowed + 3 * calm]
+    assert record.tail("bound, p99", "ms", rounds).ours == 30.0
 
 
 def test_a_part_s_figures_keep_how_slow_the_memory_was_around_it(
