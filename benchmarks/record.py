@@ -19,8 +19,6 @@ from benchmarks import calibrators, machine
 RESULTS = Path(__file__).parent / "results"
 ROOT = Path(__file__).parents[1]
 _NO_WORD = re.compile(r"[^a-z0-9.]+")
-_STRETCH = 20
-"""Calls in succession that a pause of the machine slows at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,29 +125,29 @@ def tail(
     ours: Sequence[Sequence[float]],
     reference: Sequence[Sequence[float]] = (),
     *,
+    stretch: int,
     quantile: float = 0.99,
-    seed: int = 0,
 ) -> Figure:
     """A quantile of calls in succession, by round, that a pause of the machine does not move.
 
-    It slows several calls in succession, which are one stretch of 20. A call is below the quantile
-    q as often as the slowest of a stretch is below it with probability q ** 20.
+    `stretch`: how many calls one pause slows; of each stretch only the slowest call counts. Where
+    a call is below a value with probability q, the slowest is with q ** stretch.
     """
-    slowest, others = (_slowest(rounds) for rounds in (ours, reference))
-    part = quantile**_STRETCH
+    slowest, others = (_slowest(rounds, stretch) for rounds in (ours, reference))
+    part = quantile**stretch
 
     def center(sample: Sequence[float]) -> float:
         return float(np.quantile(sample, part))
 
-    return figure(name, unit, slowest, others or None, seed=seed, center=center)
+    return figure(name, unit, slowest, others or None, center=center)
 
 
-def _slowest(rounds: Sequence[Sequence[float]]) -> list[float]:
+def _slowest(rounds: Sequence[Sequence[float]], stretch: int) -> list[float]:
     """Return the slowest call of each stretch; what is left of a round belongs to its last one."""
     return [
-        max(taken[start : start + _STRETCH if start + 2 * _STRETCH <= len(taken) else None])
+        max(taken[start : start + stretch if start + 2 * stretch <= len(taken) else None])
         for taken in rounds
-        for start in range(0, max(len(taken) - _STRETCH, 0) + 1, _STRETCH)
+        for start in range(0, max(len(taken) - stretch, 0) + 1, stretch)
     ]
 
 

@@ -72,7 +72,7 @@ def _asked() -> rounds.Asked:
     parser.add_argument("--bursts", type=int, default=1, help="of a side in a round")
     parser.add_argument("--rounds", type=int, default=2, help="of each side")
     parser.add_argument("--pace", type=float, default=5.0, help="pods a second after the bursts")
-    parser.add_argument("--pace-seconds", type=float, default=40.0, help="how long at that pace")
+    parser.add_argument("--pace-seconds", type=float, default=30.0, help="how long at that pace")
     parser.add_argument("--kwok", action="store_true", help="have kwok play the nodes' kubelets")
     parser.add_argument("--gate", action="store_true", help="measure ours with the gate too")
     parser.add_argument(
