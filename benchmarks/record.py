@@ -135,11 +135,9 @@ def tail(
     """
     slowest, others = (_slowest(rounds, stretch) for rounds in (ours, reference))
     part = quantile**stretch
-
-    def center(sample: Sequence[float]) -> float:
-        return float(np.quantile(sample, part))
-
-    return figure(name, unit, slowest, others or None, center=center)
+    return figure(
+        name, unit, slowest, others or None, center=lambda sample: float(np.quantile(sample, part))
+    )
 
 
 def _slowest(rounds: Sequence[Sequence[float]], stretch: int) -> list[float]:

@@ -35,9 +35,8 @@ def main() -> None:
         if parameters.keep:
             fixture.make_namespace(kube)
         else:
-            meanwhile.enter_context(fixture.namespace(kube))
             meanwhile.callback(fixture.empty, kube, parameters.nodes)
-            meanwhile.callback(fixture.clear, kube)
+            meanwhile.enter_context(fixture.namespace(kube))
         measured = _measure(cluster, kube, parameters)
         # Ahead of what follows: the calibrators are for a machine at rest.
         record.write(parameters.suite, _figures(parameters, measured), start)
