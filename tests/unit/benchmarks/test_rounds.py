@@ -7,9 +7,9 @@ import pytest
 from benchmarks.control_plane import rounds
 
 CALM_S = (*[0.03] * 59, 0.05)
-"""A stretch of pods, the last of which waits longest."""
+"""Pods in succession, the last of which waits longest."""
 PAUSE_S = (*[0.03] * 56, *[0.4] * 4)
-"""A stretch in which the machine stands still for a moment."""
+"""Pods in succession, of which four come while the machine stands still."""
 
 
 def waits(*bound_s: Sequence[float]) -> dict[str, float]:
@@ -26,11 +26,11 @@ def test_the_99th_percentile_of_pods_is_not_moved_by_one_pause() -> None:
     assert values["p99"] == 50.0
 
 
-def test_pauses_in_most_stretches_are_the_99th_percentile() -> None:
+def test_many_pauses_are_the_99th_percentile() -> None:
     assert waits((*PAUSE_S, *CALM_S, *PAUSE_S), PAUSE_S * 3)["p99"] == 400.0
 
 
-@pytest.mark.parametrize("pods", [60, 119])
+@pytest.mark.parametrize("pods", [55, 59])
 def test_the_pods_after_the_last_whole_stretch_belong_to_it(pods: int) -> None:
     assert waits(*[[*[0.03] * (pods - 1), 0.4]] * 5)["p99"] == 400.0
 
@@ -38,7 +38,7 @@ def test_the_pods_after_the_last_whole_stretch_belong_to_it(pods: int) -> None:
 def test_the_tail_of_fewer_than_250_pods_is_their_95th_percentile() -> None:
     values = waits([(number * 77 % 200 + 1) / 1000 for number in range(200)])
     assert "p99" not in values
-    assert values["p95"] == 193.5  # the 190th is 190; the slowest of even stretches lie above it
+    assert values["p95"] == 191.2  # the 190th is 190; the slowest of even stretches lie above it
 
 
 def test_the_95th_percentile_of_pods_is_not_moved_by_one_pause() -> None:
