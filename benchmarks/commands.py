@@ -10,7 +10,6 @@ libraries', nor Python's own.
 import argparse
 import contextlib
 import dataclasses
-import functools
 import http.server
 import json
 import os
@@ -20,12 +19,13 @@ import sys
 import tempfile
 import threading
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
-from benchmarks import page, record
+from benchmarks import calibrators, page, record
 from driver.kube import gvr
 from tests.support import web_page
 from tests.support.scenarios import fleets
@@ -61,8 +61,7 @@ def main() -> None:
     options = arguments.parse_args()
     start = record.Start()
     with tempfile.TemporaryDirectory() as folder:
-        starts = max(options.rounds, STARTS)
-        figures = record.parts(functools.partial(_starts, Path(folder), starts))
+        figures = _starts(Path(folder), max(options.rounds, STARTS))
     served, listed = page.cluster(options.nodes), page.cluster(options.listed_nodes)
     sources = (
         ("by the controller's API", _served(served), served),
@@ -71,40 +70,64 @@ def main() -> None:
     for source, context, raw in sources:
         node = _first_node(raw)
         with context as (flags, environment):
-            for command in (*_LISTS, f"explain node {node}"):
-                asked = f"{command} {flags}", environment, options.rounds
-                name = f"{command.replace(node, 'NODE')}, {source}"
-                figures += record.parts(functools.partial(_timed, name, *asked))
+            commands = [
+                Command(
+                    f"{command.replace(node, 'NODE')}, {source}", f"{command} {flags}", environment
+                )
+                for command in (*_LISTS, f"explain node {node}")
+            ]
+            figures += _in_turn(commands, options.rounds)
     record.write("commands", figures, start)
 
 
-def _timed(
-    name: str, command: str, environment: dict[str, str], rounds: int
-) -> list[record.Figure]:
-    return [record.figure(name, "s", [_run(command, environment) for _ in range(rounds)])]
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What `ration` is called with, and the name of the figure."""
+
+    name: str
+    arguments: str
+    environment: Mapping[str, str]
 
 
-def _starts(folder: Path, rounds: int) -> Iterator[record.Figure]:
+def _in_turn(commands: Sequence[Command], rounds: int) -> list[record.Figure]:
+    """Run all of them, over and over: what slows the machine for a second slows a run of each."""
+    seconds: dict[str, list[float]] = {command.name: [] for command in commands}
+    walks_ms = [calibrators.memory_ms()]
+    for _ in range(rounds):
+        for command in commands:
+            seconds[command.name].append(_run(command))
+        walks_ms.append(calibrators.memory_ms())
+    return [
+        record.with_memory(record.figure(name, "s", runs), walks_ms)
+        for name, runs in seconds.items()
+    ]
+
+
+def _starts(folder: Path, rounds: int) -> list[record.Figure]:
     """Measure what is short, on bytecode of its own that is written first, and on none."""
     written = {"PYTHONPYCACHEPREFIX": str(folder / "written"), "PYTHONDONTWRITEBYTECODE": ""}
     none = {"PYTHONPYCACHEPREFIX": str(folder / "none"), "PYTHONDONTWRITEBYTECODE": "1"}
     kinds = ((written, ""), (none, ", no bytecode"))
-    for environment, suffix in kinds:
-        for command in ("--help", "version"):
-            yield from _start(command, command + suffix, environment, rounds)
+    commands = [
+        Command(arguments + suffix, arguments, environment)
+        for environment, suffix in kinds
+        for arguments in ("--help", "version")
+    ]
     raw = page.cluster(DEMO)
-    for source, context in (("the controller's API", _served(raw)), ("a kubeconfig", _listed(raw))):
-        with context as (flags, variables):
-            for environment, suffix in kinds:
-                name = f"who at {DEMO} nodes, by {source}{suffix}"
-                yield from _start(f"who {flags}", name, environment | variables, rounds)
-
-
-def _start(
-    command: str, name: str, environment: dict[str, str], rounds: int
-) -> list[record.Figure]:
-    _run(command, environment)
-    return _timed(name, command, environment, rounds)
+    with _served(raw) as of_served, _listed(raw) as of_listed:
+        sources = ("the controller's API", *of_served), ("a kubeconfig", *of_listed)
+        commands += [
+            Command(
+                f"who at {DEMO} nodes, by {source}{suffix}",
+                f"who {flags}",
+                environment | variables,
+            )
+            for source, flags, variables in sources
+            for environment, suffix in kinds
+        ]
+        for command in commands:
+            _run(command)
+        return _in_turn(commands, rounds)
 
 
 def _first_node(raw: list[fleets.Raw]) -> str:
@@ -183,13 +206,13 @@ def _kubeconfig(url: str) -> fleets.Raw:
     }
 
 
-def _run(words: str, environment: dict[str, str]) -> float:
-    """Seconds of processor time of one command."""
+def _run(command: Command) -> float:
+    """Seconds of processor time of a command."""
     earlier = usage.getrusage(usage.RUSAGE_CHILDREN)
     program = str(Path(sys.executable).with_name("ration"))
     done = subprocess.run(
-        [program, *words.split()],
-        env={**os.environ, **environment},
+        [program, *command.arguments.split()],
+        env={**os.environ, **command.environment},
         capture_output=True,
         text=True,
         check=False,

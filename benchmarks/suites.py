@@ -28,7 +28,7 @@ HERE: Mapping[str, str] = {
 ON_CLUSTER: Mapping[str, str] = {
     "node": "node",
     "control_plane": "control_plane --gate",
-    "control_plane_kwok": "control_plane --kwok --gate --pods 300 --pace-seconds 15",
+    "control_plane_kwok": "control_plane --kwok --gate --pace-seconds 15",
     "herd": "herd",
     "control_plane_5000": (
         "control_plane --nodes 5000 --keep --gate --bursts 2 --pods 200 --pace-seconds 12"

@@ -42,7 +42,7 @@ class Sample:
             self._add_round(mine)
         for _ in range(COLD):
             self._cold += [taken.busy for taken in mine.run(1, alike=False)]
-            self._other.run(THEIR_WARM_UP)
+            self._other.run(1)
         _all_fitted(self._case, mine, self._other)
         del mine
         gc.unfreeze()

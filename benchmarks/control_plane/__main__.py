@@ -67,7 +67,7 @@ def _figures(parameters: rounds.Asked, measured: list[list[rounds.Round]]) -> li
 def _asked() -> rounds.Asked:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--nodes", type=int, default=1_000, help="of 8 GPUs each")
-    parser.add_argument("--pods", type=int, default=400, help="of a burst")
+    parser.add_argument("--pods", type=int, default=300, help="of a burst")
     parser.add_argument("--bursts", type=int, default=1, help="of a side in a round")
     parser.add_argument("--rounds", type=int, default=2, help="of each side")
     parser.add_argument("--pace", type=float, default=5.0, help="pods a second after the bursts")

@@ -220,11 +220,14 @@ def _beside(
 
 
 def _prepares(count: int, walls: list[list[float]], busy: list[list[float]]) -> list[record.Figure]:
-    """Figures of the rounds with `count` live claims; a round that was slow moves no median."""
+    """Figures of the rounds with `count` live claims; a round that was slow moves no median.
+
+    A pause of the machine slows a turn of the GPUs.
+    """
     name = f"Prepare at {count} live claims on {GPUS} GPUs"
     return [
         record.figure(f"{name}, p50", "ms", list(map(statistics.median, walls))),
-        record.p99(f"{name}, p99", "ms", walls),
+        record.tail(f"{name}, p99", "ms", walls, stretch=GPUS),
         record.figure(f"CPU of a {name}", "ms", list(map(statistics.median, busy))),
     ]
 

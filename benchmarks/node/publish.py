@@ -19,7 +19,7 @@ from simulator import machine as machines
 from tests.e2e import playground
 
 MACHINES = ("hgx-b200", "hgx-a100-16")
-ROUNDS = 7
+ROUNDS = 15
 FAULT_ROUNDS, FAULTS = 3, 30
 NODE = "bench-b"
 WHOLE = str(0xFFFFFFFF)
