@@ -14,7 +14,7 @@ from hack.cluster import api
 from tests.fakes import battering
 
 ROUNDS, LONGEST_S = 100, 0.5
-POINTS = {"whole": (6, 3), "mps": (10, 7), "mig": (17, 12), "ts": (9, 6)}
+POINTS = {"whole": (6, 3), "mps": (10, 7), "mig": (13, 10), "ts": (9, 6)}
 """Of prepare and unprepare: writes of record, spec and what is told, and each step."""
 
 
