@@ -72,8 +72,14 @@ class GpuSession(sessions.Session):
         return cached[1] if cached is not None and cached[0] == number else f"GPU at index {index}"
 
     def record_index(self, index: int, number: int, gpu: ids.GpuUuid) -> None:
-        """Record the GPU's index in the start of that number."""
-        self._indices[index] = (number, gpu)
+        """Record the GPU's index in the start of that number.
+
+        A GPU has one index: others move when one goes or returns, and two indices of one lane would
+        be read as one.
+        """
+        with self._guard:
+            others = {key: entry for key, entry in self._indices.items() if entry[1] != gpu}
+            self._indices = {**others, index: (number, gpu)}
 
     def run_on(self, device: str, act: Callable[[Any], T], limit_s: float | None = None) -> T:
         """Run `act` with the handle of a GPU or MIG device. Raises DeviceFault, Hung."""

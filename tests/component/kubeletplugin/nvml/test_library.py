@@ -165,6 +165,16 @@ def test_a_lost_gpu_is_counted_and_the_others_are_read(
     assert len(adapter.inventory().gpus) == 8
 
 
+def test_a_gpu_that_goes_and_returns_hides_no_other(
+    adapter: nvml.NvmlLibrary, running: Path
+) -> None:
+    uuids = [gpu.uuid for gpu in adapter.inventory().gpus]
+    control.send(running, "remove", "0")
+    assert [gpu.uuid for gpu in adapter.inventory().gpus] == uuids[1:]
+    control.send(running, "restore", "0")
+    assert [gpu.uuid for gpu in adapter.inventory().gpus] == uuids
+
+
 def test_a_driver_that_is_not_loaded_is_a_fault_until_it_is(
     adapter: nvml.NvmlLibrary, base: Path
 ) -> None:
