@@ -50,14 +50,16 @@ class Sample:
 
     def figures(self) -> list[record.Figure]:
         """Return the medians over all rounds, beside how slow memory was around them."""
-        name, seed = self._case.name, cases.SEED
-        tail = record.tail(f"{name}: p99 of a decision", "ms", self._decisions, stretch=_STRETCH)
+        name = self._case.name
         figures = (
-            record.figure(name, "decisions/s", self._rates, self._theirs, seed=seed),
-            dataclasses.replace(tail, seed=seed),
-            record.figure(f"{name}: a shape not met before", "ms", self._cold, seed=seed),
+            record.figure(name, "decisions/s", self._rates, self._theirs),
+            record.tail(f"{name}: p99 of a decision", "ms", self._decisions, stretch=_STRETCH),
+            record.figure(f"{name}: a shape not met before", "ms", self._cold),
         )
-        return [record.with_memory(measured, self._memory_ms) for measured in figures]
+        return [
+            dataclasses.replace(record.with_memory(measured, self._memory_ms), seed=cases.SEED)
+            for measured in figures
+        ]
 
     def _add_round(self, mine: ours.Ours) -> None:
         decided = mine.run(self._case.count)
