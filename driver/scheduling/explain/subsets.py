@@ -32,7 +32,7 @@ class CheapestSets:
 
     def __init__(self, letters: Generators, rank: Callable[[Members], Rank]) -> None:
         self._generators = letters
-        self._all = (*letters.always, *letters.optional)
+        self._all = tuple(dict.fromkeys((*letters.always, *letters.optional)))
         self._rank = rank
         self._excluded: list[Members] = []
 
@@ -44,24 +44,24 @@ class CheapestSets:
         """Yield each set once."""
         empty: Members = frozenset()
         seen: set[Members] = {empty}
-        heap: list[tuple[Rank, int, Members]] = [(self._rank(empty), 0, empty)]
+        heap: list[tuple[Rank, Members]] = [(self._rank(empty), empty)]
         while heap:
-            _, start, members = heapq.heappop(heap)
+            _, members = heapq.heappop(heap)
             if self._is_excluded(members):
                 continue
             yield members
             if self._is_excluded(members):
                 continue
-            for position in self._next_generators(start, members):
-                larger = members | self._all[position]
+            for generator in self._generators_for(members):
+                larger = members | generator
                 if larger not in seen:
                     seen.add(larger)
-                    heapq.heappush(heap, (self._rank(larger), position + 1, larger))
+                    heapq.heappush(heap, (self._rank(larger), larger))
 
     def _is_excluded(self, members: Members) -> bool:
         return any(excluded <= members for excluded in self._excluded)
 
-    def _next_generators(self, start: int, members: Members) -> range:
-        """Return the generators that may be added; each set is built in their order."""
+    def _generators_for(self, members: Members) -> Sequence[Members]:
+        """Return the generators that may be added, in any order: a set has many ways to it."""
         more = bool(self._generators.optional) and self._generators.use_optional(members)
-        return range(start, len(self._all) if more else len(self._generators.always))
+        return self._all if more else self._generators.always

@@ -44,3 +44,21 @@ def test_more_is_added_only_where_there_is_room_for_it() -> None:
         [1, 2],
         [1, 4],
     ]
+
+
+def test_a_union_is_not_lost_where_more_is_added_before_the_rest() -> None:
+    prices = {1: 3, 2: 1, 3: 2}
+    generators = subsets.Generators(letters(1, 2, 3), letters(1), lambda numbers: numbers == {2})
+    unions = subsets.CheapestSets(
+        generators, lambda numbers: (sum(prices[number] for number in numbers), sorted(numbers))
+    )
+    assert [sorted(union) for union in unions] == [
+        [],
+        [2],
+        [3],
+        [1],
+        [2, 3],
+        [1, 2],
+        [1, 3],
+        [1, 2, 3],
+    ]
