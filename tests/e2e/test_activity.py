@@ -19,6 +19,15 @@ def test_a_claims_devices_are_told_to_be_at_work_and_the_conditions_stay(
     field.create(playground.a_claim("works"))
     field.create(playground.a_pod("works", claims=("works",), nodeSelector=playground.on(NODE)))
     field.running("works")
+    # Readiness is written at the plugin's next check, which may come after a look at activity.
+    playground.until(
+        lambda: any(
+            status.condition(names.CONDITION_READY)
+            for status in claims.parse(field.claim("works")).device_statuses
+        ),
+        WITHIN_S,
+        "the claim is ready",
+    )
     (uuid,) = field.uuids("works")
     base = field.cluster.node_dir(NODE) / "gpu"
     control.send(base, "process", uuid, "4711", str(6 << 30), WHOLE, WHOLE)
