@@ -41,12 +41,19 @@ SHAPE = {
     "allocatable": {"cpu": "190", "memory": "1900Gi", "pods": "250"},
 }
 """Nodes on demand that no pod here tolerates: their metrics are served, and none is requested."""
+VALUES = {
+    "controller": {
+        "nodes": {"enabled": True, "shapes": [SHAPE]},
+        "managedDrivers": [{"name": "gpu.example.com"}],
+    }
+}
+"""With a driver that no node has: its rules are counted, and none of its devices is allocated."""
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[api.Cluster]:
     values = tmp_path_factory.mktemp("values") / "nodes.json"
-    values.write_text(json.dumps({"controller": {"nodes": {"enabled": True, "shapes": [SHAPE]}}}))
+    values.write_text(json.dumps(VALUES))
     with release.a_cluster() as cluster:
         release.install(f"--values={values}")
         playground.until(lambda: not terminating(cluster), 120, "the pods of before are gone")
