@@ -198,5 +198,13 @@ def yaml(document: Document) -> str:
 
 def ctr_import(ctr: Path, socket: Path, archives: Sequence[Path]) -> tuple[tuple[str, ...], ...]:
     """The commands that load image archives into a node."""
-    head = (str(ctr), "--address", str(socket), "--namespace", "k8s.io", "images", "import")
-    return tuple((*head, str(archive)) for archive in archives)
+    return tuple((*_ctr_images(ctr, socket), "import", str(archive)) for archive in archives)
+
+
+def ctr_tag(ctr: Path, socket: Path, image: str, name: str) -> tuple[str, ...]:
+    """The command that gives an image of a node a second name."""
+    return (*_ctr_images(ctr, socket), "tag", "--force", image, name)
+
+
+def _ctr_images(ctr: Path, socket: Path) -> tuple[str, ...]:
+    return (str(ctr), "--address", str(socket), "--namespace", "k8s.io", "images")

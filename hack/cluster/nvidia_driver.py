@@ -12,7 +12,17 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from hack.cluster import argv, configs, control, foreign_plugins, guests, images, layout, store
+from hack.cluster import (
+    argv,
+    configs,
+    control,
+    foreign_plugins,
+    guests,
+    images,
+    layout,
+    shell,
+    store,
+)
 
 DRIVER = "gpu.nvidia.com"
 """The driver's name, and that of its component on each node."""
@@ -20,6 +30,8 @@ FOLDER_VARIABLE = "RATION_NVIDIA_DRIVER"
 NAMESPACE = "dra-driver-nvidia-gpu"
 PROGRAM = "gpu-kubelet-plugin"
 MPS_GATE = "MPSSupport"
+# Not `latest`, which a kubelet pulls: templates of some releases name no pull policy.
+_MPS_IMAGE = "ration.local/workload:mps"
 _RELEASE = "nvidia"
 _TEMPLATES = Path("/templates")
 """Where its image has the templates; it takes no other place."""
@@ -55,7 +67,7 @@ def install(where: layout.Layout, folder: Path, nodes: Sequence[str], *gates: st
     """
     ports = store.running(where).ports
     if MPS_GATE in gates:
-        _prepare_mps([where.node(node) for node in nodes])
+        _prepare_mps(where, nodes)
     objects = _rendered(where, folder)
     guests.apply(where, objects)
     account = (NAMESPACE, foreign_plugins.service_account(objects, "-kubeletplugin"))
@@ -79,14 +91,16 @@ def uninstall(where: layout.Layout, folder: Path) -> None:
     guests.delete(where, guests.without(_rendered(where, folder), "Namespace"))
 
 
-def _prepare_mps(nodes: Sequence[layout.NodeLayout]) -> None:
+def _prepare_mps(where: layout.Layout, nodes: Sequence[str]) -> None:
     """Make the folder that its templates are mounted on, and give each driver root a shell.
 
-    Its control daemons run below the driver root of their node.
+    Its control daemons run below the driver root of their node, in an image that each node has.
     """
     _TEMPLATES.mkdir(exist_ok=True)
-    for node in nodes:
-        shutil.copy(images.BUSYBOX, node.gpu / "driver-root/usr/bin/sh")
+    for folders in map(where.node, nodes):
+        shutil.copy(images.BUSYBOX, folders.gpu / "driver-root/usr/bin/sh")
+        names = (configs.WORKLOAD_IMAGE, _MPS_IMAGE)
+        shell.run(configs.ctr_tag(where.program("ctr"), folders.socket, *names))
 
 
 def command(folder: Path, folders: layout.NodeLayout, node: str, kubeconfig: Path) -> argv.Argv:
@@ -103,7 +117,7 @@ def command(folder: Path, folders: layout.NodeLayout, node: str, kubeconfig: Pat
         "--cdi-root": folders.cdi,
         "--nvidia-cdi-hook-path": _HOOK,
         # Of MPS control daemons.
-        "--image-name": configs.WORKLOAD_IMAGE,
+        "--image-name": _MPS_IMAGE,
         "--kubelet-registrar-directory-path": folders.kubelet / "plugins_registry",
         "--kubelet-plugins-directory-path": folders.kubelet / "plugins",
     }
