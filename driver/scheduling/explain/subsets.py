@@ -32,7 +32,7 @@ class CheapestSets:
 
     def __init__(self, letters: Generators, rank: Callable[[Members], Rank]) -> None:
         self._generators = letters
-        self._all = tuple(dict.fromkeys((*letters.always, *letters.optional)))
+        self._all = (*letters.always, *letters.optional)
         self._rank = rank
         self._excluded: list[Members] = []
 
@@ -43,7 +43,9 @@ class CheapestSets:
     def __iter__(self) -> Iterator[Members]:
         """Yield each set once."""
         empty: Members = frozenset()
-        seen: set[Members] = {empty}
+        # Each set is built in the generators' order: the least position from which one may still
+        # be added. It is final once a set is popped: ways to it are over sets of lower rank.
+        starts: dict[Members, int] = {empty: 0}
         heap: list[tuple[Rank, Members]] = [(self._rank(empty), empty)]
         while heap:
             _, members = heapq.heappop(heap)
@@ -52,16 +54,16 @@ class CheapestSets:
             yield members
             if self._is_excluded(members):
                 continue
-            for generator in self._generators_for(members):
-                larger = members | generator
-                if larger not in seen:
-                    seen.add(larger)
+            for position in self._positions(starts[members], members):
+                larger = members | self._all[position]
+                if larger not in starts:
                     heapq.heappush(heap, (self._rank(larger), larger))
+                starts[larger] = min(position + 1, starts.get(larger, position + 1))
 
     def _is_excluded(self, members: Members) -> bool:
         return any(excluded <= members for excluded in self._excluded)
 
-    def _generators_for(self, members: Members) -> Sequence[Members]:
-        """Return the generators that may be added, in any order: a set has many ways to it."""
+    def _positions(self, start: int, members: Members) -> range:
+        """Return the positions of the generators that may be added."""
         more = bool(self._generators.optional) and self._generators.use_optional(members)
-        return self._all if more else self._generators.always
+        return range(start, len(self._all) if more else len(self._generators.always))
