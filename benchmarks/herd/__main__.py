@@ -5,10 +5,14 @@ slices deleted under them, as kubelets that restart together do. What is asked o
 counted where it is sent. Plugins, API server and etcd share the machine, and all plugins one
 Python process: how long it takes says how much work it is, not how long it would be elsewhere. So
 the nodes are of L4s, with 24 devices each: elsewhere each node works out its own.
+
+The first is three starts: in one of nine runs the machine was so slow for half a minute that
+requests timed out, were sent again, and took twice the CPU.
 """
 
 import argparse
 import contextlib
+from collections.abc import Sequence
 from concurrent import futures
 from pathlib import Path
 
@@ -24,6 +28,8 @@ from hack.cluster import api
 ROOT = Path(__file__).parents[2]
 COUNT = 500
 PRODUCT = "l4"
+ROUNDS = 3
+"""Starts with nothing published."""
 
 
 def main() -> None:
@@ -41,13 +47,16 @@ def main() -> None:
     try:
         fixture.nodes(kube, options.count)
         herd = plugins.Herd(cluster.kubeconfig, options.count, options.machine)
-        figures = _figures("nothing published yet", options.count, herd.together())
-        figures += _figures("all published before", options.count, herd.together())
-        figures += _figures(
-            "all slices deleted under them",
-            options.count,
-            herd.together(lambda: _wipe(kube, options.count)),
-        )
+        first = herd.together()
+        while len(first) < ROUNDS:
+            _wipe(kube, options.count)
+            first += herd.together()
+        again, deleted = herd.together(lambda: _wipe(kube, options.count))
+        figures = [
+            *_figures("nothing published yet", options.count, first),
+            *_figures("all published before", options.count, [again]),
+            *_figures("all slices deleted under them", options.count, [deleted]),
+        ]
         # Ahead of what follows: the calibrators are for a machine at rest.
         record.write("herd", figures, start)
     finally:
@@ -56,15 +65,18 @@ def main() -> None:
             cluster.start(name)
 
 
-def _figures(how: str, count: int, start: plugins.Start) -> list[record.Figure]:
-    name, book = f"{count} plugins at once, {how}", start.book
+def _figures(how: str, count: int, starts: Sequence[plugins.Start]) -> list[record.Figure]:
+    name, books = f"{count} plugins at once, {how}", [start.book for start in starts]
+    lists = [book.kinds["LIST"] / count for book in books]
+    writes = [len(book.writes) / count for book in books]
+    most = [float(book.most_writes_a_second()) for book in books]
     return [
-        record.figure(f"{name}: until the last is done", "s", [start.took_s]),
-        record.figure(f"{name}: CPU of all plugins", "s", [start.cpu_s]),
-        record.figure(f"{name}: lists a plugin", "", [book.kinds["LIST"] / count]),
-        record.figure(f"{name}: unfiltered lists", "", [book.unfiltered]),
-        record.figure(f"{name}: writes a plugin", "", [len(book.writes) / count]),
-        record.figure(f"{name}: most writes in a second", "", [float(book.most_writes_a_second())]),
+        record.figure(f"{name}: until the last is done", "s", [start.took_s for start in starts]),
+        record.figure(f"{name}: CPU of all plugins", "s", [start.cpu_s for start in starts]),
+        record.figure(f"{name}: lists a plugin", "", lists),
+        record.figure(f"{name}: unfiltered lists", "", [book.unfiltered for book in books]),
+        record.figure(f"{name}: writes a plugin", "", writes),
+        record.figure(f"{name}: most writes in a second", "", most),
     ]
 
 

@@ -11,7 +11,7 @@ import random
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import prometheus_client
@@ -57,12 +57,14 @@ class Book:
         self.unfiltered = 0
         self.writes: list[float] = []
 
-    def forget(self) -> None:
-        """Begin anew."""
+    def take(self) -> "Book":
+        """Return what was noted so far in a book of its own, and begin anew."""
+        taken = Book()
         with self._lock:
-            self.kinds.clear()
-            self.writes.clear()
-            self.unfiltered = 0
+            taken.kinds, self.kinds = self.kinds, taken.kinds
+            taken.writes, self.writes = self.writes, taken.writes
+            taken.unfiltered, self.unfiltered = self.unfiltered, 0
+        return taken
 
     def note(self, method: str, path: str, query: Mapping[str, str]) -> None:
         """One request is about to be sent."""
@@ -177,31 +179,35 @@ class Herd:
         self._folder = Path(tempfile.mkdtemp(prefix="herd"))
         self._gpus = [_gpus(product, fixtures.node_name(number)) for number in range(count)]
 
-    def together(self, wipe: Callable[[], None] | None = None) -> Start:
-        """Start all at once and wait for the last.
+    def together(self, wipe: Callable[[], None] | None = None) -> list[Start]:
+        """Start all at once, and wait for the last.
 
-        With `wipe` that is not what is measured, but what follows when slices are deleted under
-        the plugins, as kubelets do when they start.
+        With `wipe` slices are then deleted under the plugins, as kubelets do when they start: the
+        second Start is from there until all are done again.
         """
         book = Book()
         ground = Ground(self._kubeconfig, self._folder, book)
-        plugins = [Plugin(ground, number, one) for number, one in enumerate(self._gpus)]
-        began, spent = time.monotonic(), time.process_time()
+        plugins = [Plugin(ground, number, gpus) for number, gpus in enumerate(self._gpus)]
+
+        def start_all() -> None:
+            for plugin in plugins:
+                plugin.start()
+
         try:
-            for one in plugins:
-                one.start()
-            _until(lambda: all(one.done() for one in plugins))
-            if wipe is not None:
-                book.forget()
-                began, spent = time.monotonic(), time.process_time()
-                wipe()
-                _until(lambda: all(one.done() for one in plugins))
-            return Start(time.monotonic() - began, time.process_time() - spent, book)
+            actions = [start_all] if wipe is None else [start_all, wipe]
+            return [_measure(action, plugins, book) for action in actions]
         finally:
-            for one in plugins:
-                one.stop()
-            for one in plugins:
-                one.join()
+            for plugin in plugins:
+                plugin.stop()
+            for plugin in plugins:
+                plugin.join()
+
+
+def _measure(action: Callable[[], None], plugins: Sequence[Plugin], book: Book) -> Start:
+    began, spent = time.monotonic(), time.process_time()
+    action()
+    _until(lambda: all(plugin.done() for plugin in plugins))
+    return Start(time.monotonic() - began, time.process_time() - spent, book.take())
 
 
 def _gpus(product: str, node: str) -> model.Inventory:
