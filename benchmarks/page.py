@@ -2,17 +2,20 @@
 
 Every GPU is published as the plugin publishes it (whole, MIG, MPS, time-slicing); every second one
 has a claim with a pod. `first` is after the caches changed: everything is worked out anew but for
-what did not change on a node; `again` is within the same second. Processor time of one thread.
+what did not change on a node; `again` is within the same second. Processor time of one thread. The
+paths take turns: what slows the machine for a few seconds slows one round of each.
 """
 
 import argparse
 import dataclasses
 import functools
 import json
+from collections.abc import Sequence
 
 import prometheus_client
+import werkzeug.test
 
-from benchmarks import record, timing
+from benchmarks import calibrators, record, timing
 from benchmarks.allocator import fixtures
 from driver import clock
 from driver.controller.web import application, metrics
@@ -54,24 +57,43 @@ def main() -> None:
     )
     client = app.test_client()
     source.change()
-    figures = []
     node = fixtures.node_name(options.nodes // 2)
-    for name, rule in _ASKED.items():
-        path = rule.replace(fixtures.NODE, node)
-        first, again, size = [], [], 0
-        for _ in range(options.rounds):
+    times = {name: _Times(path.replace(fixtures.NODE, node)) for name, path in _ASKED.items()}
+    walks_ms = [calibrators.memory_ms()]
+    for _ in range(options.rounds):
+        for asked in times.values():
             source.change()
-            first.append(timing.thread_ms(functools.partial(client.get, path)))
-            again += [timing.thread_ms(functools.partial(client.get, path)) for _ in range(AGAIN)]
-            answer = client.get(path)
-            assert answer.status_code == _OK, answer.text  # noqa: S101 - else nothing was measured
-            size = len(answer.data)
-        figures += [
-            record.figure(f"{name}, first", "ms", first),
-            record.figure(f"{name}, size", "KiB", [size / 1024]),
-            record.figure(f"{name}, again", "ms", again),
-        ]
+            asked.measure(client)
+        walks_ms.append(calibrators.memory_ms())
+    figures = [figure for name, asked in times.items() for figure in asked.figures(name, walks_ms)]
     record.write("page", figures, start)
+
+
+@dataclasses.dataclass(slots=True)
+class _Times:
+    """Milliseconds of the requests for a path, and the bytes of the last answer."""
+
+    path: str
+    first: list[float] = dataclasses.field(default_factory=list)
+    again: list[float] = dataclasses.field(default_factory=list)
+    size: int = 0
+
+    def measure(self, client: werkzeug.test.Client) -> None:
+        """Request it for the first time since the caches changed, and again."""
+        get = functools.partial(client.get, self.path)
+        self.first.append(timing.thread_ms(get))
+        self.again += [timing.thread_ms(get) for _ in range(AGAIN)]
+        answer = get()
+        assert answer.status_code == _OK, answer.text  # noqa: S101 - else nothing was measured
+        self.size = len(answer.data)
+
+    def figures(self, name: str, walks_ms: Sequence[float]) -> list[record.Figure]:
+        """Return the figures, with how slow memory was between the rounds."""
+        return [
+            record.with_memory(record.figure(f"{name}, first", "ms", self.first), walks_ms),
+            record.figure(f"{name}, size", "KiB", [self.size / 1024]),
+            record.with_memory(record.figure(f"{name}, again", "ms", self.again), walks_ms),
+        ]
 
 
 class _Changing:
