@@ -267,11 +267,13 @@ def _normalize_capacity(value: Shape) -> Shape:
 
 
 def _differences(requested: Shape, stored: Shape, path: str) -> Iterable[str]:
+    if requested == stored:
+        return
     if isinstance(requested, Mapping) and isinstance(stored, Mapping):
         for key in sorted(requested.keys() | stored.keys()):
             yield from _differences(requested.get(key), stored.get(key), f"{path}.{key}")
     elif isinstance(requested, list) and isinstance(stored, list) and len(requested) == len(stored):
         for index, (first, second) in enumerate(zip(requested, stored, strict=True)):
             yield from _differences(first, second, f"{path}[{index}]")
-    elif requested != stored:
+    else:
         yield path
