@@ -6,8 +6,7 @@ counted where it is sent. Plugins, API server and etcd share the machine, and al
 Python process: how long it takes says how much work it is, not how long it would be elsewhere. So
 the nodes are of L4s, with 24 devices each: elsewhere each node works out its own.
 
-The first is three starts: in one of nine runs the machine was so slow for half a minute that
-requests timed out, were sent again, and took twice the CPU.
+The first is three starts: in one of nine runs it took twice the CPU, and some requests timed out.
 """
 
 import argparse
