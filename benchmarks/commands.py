@@ -25,7 +25,7 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks import calibrators, page, record
+from benchmarks import page, record
 from driver.kube import gvr
 from tests.support import web_page
 from tests.support.scenarios import fleets
@@ -92,13 +92,12 @@ class Command:
 def _in_turn(commands: Sequence[Command], rounds: int) -> list[record.Figure]:
     """Run all of them, over and over: what slows the machine for a second slows a run of each."""
     seconds: dict[str, list[float]] = {command.name: [] for command in commands}
-    walks_ms = [calibrators.memory_ms()]
-    for _ in range(rounds):
+    walks = record.Walks()
+    for _ in walks.between(range(rounds)):
         for command in commands:
             seconds[command.name].append(_run(command))
-        walks_ms.append(calibrators.memory_ms())
     return [
-        record.with_memory(record.figure(name, "s", runs), walks_ms)
+        record.with_memory(record.figure(name, "s", runs), walks.ms)
         for name, runs in seconds.items()
     ]
 

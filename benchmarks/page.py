@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import prometheus_client
 import werkzeug.test
 
-from benchmarks import calibrators, record, timing
+from benchmarks import record, timing
 from benchmarks.allocator import fixtures
 from driver import clock
 from driver.controller.web import application, metrics
@@ -59,13 +59,12 @@ def main() -> None:
     source.change()
     node = fixtures.node_name(options.nodes // 2)
     times = {name: _Times(path.replace(fixtures.NODE, node)) for name, path in _ASKED.items()}
-    walks_ms = [calibrators.memory_ms()]
-    for _ in range(options.rounds):
+    walks = record.Walks()
+    for _ in walks.between(range(options.rounds)):
         for asked in times.values():
             source.change()
             asked.measure(client)
-        walks_ms.append(calibrators.memory_ms())
-    figures = [figure for name, asked in times.items() for figure in asked.figures(name, walks_ms)]
+    figures = [figure for name, asked in times.items() for figure in asked.figures(name, walks.ms)]
     record.write("page", figures, start)
 
 

@@ -7,10 +7,10 @@ import re
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from benchmarks import calibrators, machine
 
 RESULTS = Path(__file__).parent / "results"
 ROOT = Path(__file__).parents[1]
+_Round = TypeVar("_Round")
 _NO_WORD = re.compile(r"[^a-z0-9.]+")
 
 
@@ -104,6 +105,16 @@ def figure(
     )
 
 
+def paired(name: str, unit: str, ours: Sequence[float], reference: Sequence[float]) -> Figure:
+    """Medians of the rounds of both sides, and the median of the rounds' ratios.
+
+    The sides of a round are nearer to each other in time than to those of the next.
+    """
+    ratios = [mine / other for mine, other in zip(ours, reference, strict=True)]
+    medians = figure(name, unit, ours, reference)
+    return dataclasses.replace(medians, ratio=_rounded(statistics.median(ratios)))
+
+
 def p99(
     name: str,
     unit: str,
@@ -128,29 +139,45 @@ def tail(
     stretch: int,
     quantile: float = 0.99,
 ) -> Figure:
-    """A quantile of calls in succession, by round, that a pause of the machine does not move.
+    """Quantiles of calls in succession, by round, which no pause of the machine moves.
 
     `stretch`: how many calls one pause slows; of each stretch only the slowest call counts. Where
     a call is below a value with probability q, the slowest is with q ** stretch.
     """
-    slowest, others = (_slowest(rounds, stretch) for rounds in (ours, reference))
     part = quantile**stretch
-    return figure(
-        name, unit, slowest, others or None, center=lambda sample: float(np.quantile(sample, part))
+    tails, others = (
+        [float(np.quantile(_slowest(calls, stretch), part)) for calls in rounds]
+        for rounds in (ours, reference)
     )
+    return paired(name, unit, tails, others) if others else figure(name, unit, tails)
 
 
-def _slowest(rounds: Sequence[Sequence[float]], stretch: int) -> list[float]:
-    """Return the slowest call of each stretch; what is left of a round belongs to its last one."""
+def _slowest(calls: Sequence[float], stretch: int) -> list[float]:
+    """Return the slowest call of each stretch; what is left over belongs to the last one."""
     return [
-        max(taken[start : start + stretch if start + 2 * stretch <= len(taken) else None])
-        for taken in rounds
-        for start in range(0, max(len(taken) - stretch, 0) + 1, stretch)
+        max(calls[start : start + stretch if start + 2 * stretch <= len(calls) else None])
+        for start in range(0, max(len(calls) - stretch, 0) + 1, stretch)
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Walks:
+    """Walks through memory before the first round and after each, in ms."""
+
+    ms: list[float] = field(default_factory=lambda: [calibrators.memory_ms()])
+
+    def between(self, rounds: Iterable[_Round]) -> Iterator[_Round]:
+        """Yield the rounds; take a walk after each."""
+        for measured in rounds:
+            yield measured
+            self.ms.append(calibrators.memory_ms())
+
+
 def parts(*measures: Callable[[], Iterable[Figure]]) -> list[Figure]:
-    """Measure parts of a suite in turn; a figure keeps how slow memory was around its part."""
+    """Measure parts of a suite in turn; a figure keeps how slow memory was around its part.
+
+    One that has it already, from walks within its part, keeps that.
+    """
     return [figure for measure in measures for figure in _part(measure)]
 
 
@@ -158,7 +185,10 @@ def _part(measure: Callable[[], Iterable[Figure]]) -> list[Figure]:
     earlier = calibrators.memory_ms()
     figures = list(measure())
     walks_ms = (earlier, calibrators.memory_ms())
-    return [with_memory(measured, walks_ms) for measured in figures]
+    return [
+        measured if measured.calibrators else with_memory(measured, walks_ms)
+        for measured in figures
+    ]
 
 
 def with_memory(measured: Figure, walks_ms: Sequence[float]) -> Figure:

@@ -3,8 +3,8 @@
 Nodes of 8 GPUs that are API objects; pods with one named claim of one GPU each: first in a burst
 by 16 threads, or several, then so many a second. In one round kube-scheduler allocates (plain
 devices, our controllers stopped), in the next ours does (tainted devices), and with --gate in a
-third behind the scheduling gate; every second time in the opposite order. With --kwok the nodes
-beat and their pods run. Everything shares the machine, our controllers' CPU and the client's
+third behind the scheduling gate; the side that ended one round begins the next. With --kwok the
+nodes beat and their pods run. Everything shares the machine, our controllers' CPU and the client's
 included. kube-scheduler and kube-controller-manager run with their client limits raised to
 2,000/s and without the node lifecycle controller, and are put back afterwards. Each number of
 nodes is a suite of its own.
@@ -67,11 +67,11 @@ def _figures(parameters: rounds.Asked, measured: list[list[rounds.Round]]) -> li
 def _asked() -> rounds.Asked:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--nodes", type=int, default=1_000, help="of 8 GPUs each")
-    parser.add_argument("--pods", type=int, default=300, help="of a burst")
+    parser.add_argument("--pods", type=int, default=200, help="of a burst")
     parser.add_argument("--bursts", type=int, default=1, help="of a side in a round")
-    parser.add_argument("--rounds", type=int, default=2, help="of each side")
+    parser.add_argument("--rounds", type=int, default=3, help="of each side")
     parser.add_argument("--pace", type=float, default=5.0, help="pods a second after the bursts")
-    parser.add_argument("--pace-seconds", type=float, default=30.0, help="how long at that pace")
+    parser.add_argument("--pace-seconds", type=float, default=17.0, help="how long at that pace")
     parser.add_argument("--kwok", action="store_true", help="have kwok play the nodes' kubelets")
     parser.add_argument("--gate", action="store_true", help="measure ours with the gate too")
     parser.add_argument(

@@ -1,9 +1,9 @@
 """Rounds of both sides in turn, on the same nodes: bursts of pods, then pods at a steady pace."""
 
-import itertools
+import collections
 import statistics
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from hack.cluster import api
 
 _USUAL = 1_000
 _WITHIN_S = 300.0
-_SETTLE_S = 3.0
+_SETTLE_S = 2.0
 _FEW = 250
 """Of fewer pods the 99th percentile is that of one or two that kube-scheduler let wait a second."""
 _STRETCH = 5
@@ -88,16 +88,18 @@ class Bench:
     def sides(self, number: int) -> list[Round]:
         """A round of theirs, one of ours, and one of ours with the gate.
 
-        Every second time the last comes first: a machine that gets slower for minutes is then as
-        much of either side, and the devices are published anew once less.
+        The side that ended one round begins the next: a machine that gets slower for minutes is
+        then as much of every side, and the devices are published anew less often.
         """
         sides = [self._theirs, self._ours, *([self._gated] if self._asked.gate else [])]
-        turn = -1 if number % 2 else 1
-        return [side(number) for side in sides[::turn]][::turn]
+        order = collections.deque(range(len(sides)))
+        order.rotate(number)
+        measured = {index: sides[index](number) for index in order}
+        return [measured[index] for index in range(len(sides))]
 
     def _theirs(self, number: int) -> Round:
-        self._publish("scheduler")
         with self._stopped():
+            self._publish("scheduler")
             return self._round(f"theirs-{number}")
 
     def _ours(self, number: int) -> Round:
@@ -175,13 +177,13 @@ def figures(
     """What is recorded of our side beside theirs."""
     name = f"whole control plane, {asked.where}{how}"
     measured = [
-        record.figure(
+        record.paired(
             f"{name}: pods bound",
             "pods/s",
-            _all(side.rates for side in ours),
-            _all(side.rates for side in theirs),
+            [statistics.median(side.rates) for side in ours],
+            [statistics.median(side.rates) for side in theirs],
         ),
-        record.figure(
+        record.paired(
             f"{name}: CPU of kube-scheduler and our controllers",
             "ms/pod",
             [side.scheduler_ms + side.controller_ms for side in ours],
@@ -203,16 +205,13 @@ def figures(
 def _waits(
     name: str, ours: list[list[float]], theirs: list[list[float]]
 ) -> Iterator[record.Figure]:
-    """Return the median and the tail of the seconds that pods of each round waited, in ms."""
+    """Return the median round's median and tail of the seconds that pods waited, in ms."""
     sides = [[[1000 * wait_s for wait_s in waits] for waits in rounds] for rounds in (ours, theirs)]
-    yield record.figure(f"{name}, p50", "ms", *map(_all, sides))
+    medians = [[statistics.median(waits) for waits in rounds] for rounds in sides]
+    yield record.paired(f"{name}, p50", "ms", *medians)
     quantile = 0.95 if sum(map(len, ours)) < _FEW else 0.99
     tail = f"{name}, p{100 * quantile:.0f}"
     yield record.tail(tail, "ms", *sides, stretch=_STRETCH, quantile=quantile)
-
-
-def _all(samples: Iterable[list[float]]) -> list[float]:
-    return [*itertools.chain.from_iterable(samples)]
 
 
 def _summary(side: Round) -> str:

@@ -177,7 +177,8 @@ def _live(claims: Claims) -> list[record.Figure]:
     walls: dict[int, list[list[float]]] = {count: [] for count in LIVE}
     busy: dict[int, list[list[float]]] = {count: [] for count in LIVE}
     prepared = 0
-    for count in (*LIVE, *reversed(LIVE)) * ROUNDS:
+    walks = record.Walks()
+    for count in walks.between((*LIVE, *reversed(LIVE)) * ROUNDS):
         for ref in refs[prepared:count]:
             claims.alone("prepare", ref)
         claims.at_once("unprepare", refs[count:prepared])
@@ -186,7 +187,11 @@ def _live(claims: Claims) -> list[record.Figure]:
         samples = _beside(claims, refs, count)
         walls[count].append([wall for wall, _ in samples])
         busy[count].append([cpu for _, cpu in samples])
-    return [figure for count in LIVE for figure in _prepares(count, walls[count], busy[count])]
+    return [
+        record.with_memory(figure, walks.ms)
+        for count in LIVE
+        for figure in _prepares(count, walls[count], busy[count])
+    ]
 
 
 def _await_rest(pid: int) -> None:

@@ -135,7 +135,8 @@ def _cycles(
     sizes = [process.rss(pid)]
     prepares: list[list[float]] = []
     unprepares: list[list[float]] = []
-    for _ in range(LOOKS):
+    walks = record.Walks()
+    for _ in walks.between(range(LOOKS)):
         prepares.append([])
         unprepares.append([])
         for number in range(CYCLES // LOOKS):
@@ -145,11 +146,14 @@ def _cycles(
         sizes.append(process.rss(pid))
     grown = statistics.linear_regression(range(len(sizes)), sizes).slope * LOOKS
     growth = record.figure(f"RSS growth over {CYCLES} cycles", "MiB", [grown])
-    return [
+    times = (
         record.figure("Prepare, one at a time, p50", "ms", [*itertools.chain(*prepares)]),
         record.p99("Prepare, one at a time, p99", "ms", prepares),
         record.figure("Unprepare, one at a time, p50", "ms", [*itertools.chain(*unprepares)]),
         record.p99("Unprepare, one at a time, p99", "ms", unprepares),
+    )
+    return [
+        *(record.with_memory(measured, walks.ms) for measured in times),
         record.replaced(growth, grown, f"{sizes[0]:.1f} to {sizes[-1]:.1f} MiB"),
     ]
 

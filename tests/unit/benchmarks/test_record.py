@@ -46,6 +46,14 @@ def test_stored_figures_have_unique_ids() -> None:
         assert len(run.by_id()) == len(run.figures), run.suite
 
 
+def test_a_paired_ratio_is_of_rounds_beside_each_other() -> None:
+    slower_and_slower = [10.0, 20.0, 60.0]
+    figure = record.paired("bound", "ms", [11.0, 22.0, 66.0], slower_and_slower)
+    assert (figure.ours, figure.reference, figure.ratio) == (22.0, 20.0, 1.1)
+    moved = record.paired("bound", "ms", [22.0, 66.0, 11.0], [20.0, 60.0, 30.0])
+    assert (moved.ours, moved.reference, moved.ratio) == (22.0, 30.0, 1.1)
+
+
 def test_a_p99_is_the_median_of_the_rounds() -> None:
     calm, disturbed = [1.0] * 99, [1.0] * 98 + [50.0]
     figure = record.p99("Prepare, p99", "ms", [calm, disturbed, calm], [calm])
@@ -82,6 +90,19 @@ def test_a_part_s_figures_keep_how_slow_the_memory_was_around_it(
     monkeypatch.setattr(calibrators, "memory_ms", lambda: taken.pop(0))
     (figure,) = record.parts(lambda: [record.figure("Prepare", "ms", [1.0])])
     assert (figure.ours, figure.calibrators) == (1.0, {"memory": 12.0})
+
+
+def test_walks_within_a_part_count_and_not_those_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = [50.0, 10.0, 11.0, 15.0, 50.0]
+    monkeypatch.setattr(calibrators, "memory_ms", lambda: taken.pop(0))
+
+    def measure() -> list[record.Figure]:
+        walks = record.Walks()
+        rounds = [float(number) for number in walks.between(range(2))]
+        return [record.with_memory(record.figure("Prepare", "ms", rounds), walks.ms)]
+
+    (figure,) = record.parts(measure)
+    assert (figure.ours, figure.calibrators) == (0.5, {"memory": 12.0})
 
 
 def test_runs_are_read_from_a_folder(tmp_path: Path) -> None:

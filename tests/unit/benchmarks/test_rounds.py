@@ -27,12 +27,17 @@ def test_the_99th_percentile_of_pods_is_not_moved_by_one_pause() -> None:
 
 
 def test_many_pauses_are_the_99th_percentile() -> None:
-    assert waits((*PAUSE_S, *CALM_S, *PAUSE_S), PAUSE_S * 3)["p99"] == 400.0
+    assert waits(PAUSE_S * 3, CALM_S * 3, PAUSE_S * 3)["p99"] == 400.0
+
+
+def test_one_slow_round_of_three_moves_neither_the_median_nor_the_tail() -> None:
+    slow_s = [3 * waited for waited in CALM_S]
+    assert waits(CALM_S, slow_s, CALM_S) == waits(CALM_S, CALM_S, CALM_S)
 
 
 @pytest.mark.parametrize("pods", [55, 59])
 def test_the_pods_after_the_last_whole_stretch_belong_to_it(pods: int) -> None:
-    assert waits(*[[*[0.03] * (pods - 1), 0.4]] * 5)["p99"] == 400.0
+    assert waits(*[[0.4, *[0.03] * (pods - 2), 0.4]] * 5)["p99"] == 400.0
 
 
 def test_the_tail_of_fewer_than_250_pods_is_their_95th_percentile() -> None:
