@@ -139,7 +139,7 @@ def tail(
     stretch: int,
     quantile: float = 0.99,
 ) -> Figure:
-    """Quantiles of calls in succession, by round, which no pause of the machine moves.
+    """Median of the rounds' quantiles of calls in succession; no pause of the machine moves it.
 
     `stretch`: how many calls one pause slows; of each stretch only the slowest call counts. Where
     a call is below a value with probability q, the slowest is with q ** stretch.
@@ -168,8 +168,8 @@ class Walks:
 
     def between(self, rounds: Iterable[_Round]) -> Iterator[_Round]:
         """Yield the rounds; take a walk after each."""
-        for measured in rounds:
-            yield measured
+        for each in rounds:
+            yield each
             self.ms.append(calibrators.memory_ms())
 
 

@@ -14,7 +14,7 @@ PAUSE_S = (*[0.03] * 56, *[0.4] * 4)
 
 def waits(*bound_s: Sequence[float]) -> dict[str, float]:
     """Return our figures by percentile, in ms, of rounds in which pods waited so long."""
-    sides = [rounds.Round([40.0], 10.0, 5.0, list(waited), []) for waited in bound_s]
+    sides = [rounds.Round(40.0, 10.0, 5.0, list(waited), []) for waited in bound_s]
     request = rounds.Asked(5_000, 400, 1, len(sides), 5.0, 60.0, kwok=False, gate=False)
     figures = rounds.figures(request, sides, sides)
     return {figure.name.rpartition(", ")[2]: figure.ours for figure in figures}
