@@ -105,16 +105,6 @@ def figure(
     )
 
 
-def paired(name: str, unit: str, ours: Sequence[float], reference: Sequence[float]) -> Figure:
-    """Medians of the rounds of both sides, and the median of the rounds' ratios.
-
-    The sides of a round are nearer to each other in time than to those of the next.
-    """
-    ratios = [mine / other for mine, other in zip(ours, reference, strict=True)]
-    medians = figure(name, unit, ours, reference)
-    return dataclasses.replace(medians, ratio=_rounded(statistics.median(ratios)))
-
-
 def p99(
     name: str,
     unit: str,
@@ -137,19 +127,19 @@ def tail(
     reference: Sequence[Sequence[float]] = (),
     *,
     stretch: int,
-    quantile: float = 0.99,
 ) -> Figure:
-    """Median of the rounds' quantiles of calls in succession; no pause of the machine moves it.
+    """Median of the rounds' 99th percentiles of calls in succession, as `tails` has them."""
+    return figure(name, unit, tails(ours, stretch), tails(reference, stretch) or None)
+
+
+def tails(rounds: Sequence[Sequence[float]], stretch: int, quantile: float = 0.99) -> list[float]:
+    """Return a quantile of each round's calls in succession; no pause of the machine moves it.
 
     `stretch`: how many calls one pause slows; of each stretch only the slowest call counts. Where
     a call is below a value with probability q, the slowest is with q ** stretch.
     """
     part = quantile**stretch
-    tails, others = (
-        [float(np.quantile(_slowest(calls, stretch), part)) for calls in rounds]
-        for rounds in (ours, reference)
-    )
-    return paired(name, unit, tails, others) if others else figure(name, unit, tails)
+    return [float(np.quantile(_slowest(calls, stretch), part)) for calls in rounds]
 
 
 def _slowest(calls: Sequence[float], stretch: int) -> list[float]:

@@ -11,7 +11,7 @@ from driver.runtime import gc_tuning
 WARM_UP, THEIR_WARM_UP = 50, 3
 _STRETCH = 60
 """Decisions in succession that one pause slows: of 30 ms at half a millisecond each."""
-COLD = 15
+COLD_ROUNDS, COLD = 3, 5
 """Shapes not met before, all after the last round: with every decision nodes grow more alike."""
 
 
@@ -29,6 +29,7 @@ class Sample:
         self._theirs: list[float] = []
         self._cold: list[float] = []
         self._memory_ms: list[float] = []
+        self._cold_memory_ms: list[float] = []
 
     def add(self, rounds: int) -> None:
         """Measure so many rounds, of a cluster and an allocator that are new."""
@@ -40,9 +41,7 @@ class Sample:
         self._other.run(THEIR_WARM_UP)
         for _ in range(rounds):
             self._add_round(mine)
-        for _ in range(COLD):
-            self._cold += [taken.busy for taken in mine.run(1, alike=False)]
-            self._other.run(1)
+        self._add_cold(mine)
         _all_fitted(self._case, mine, self._other)
         del mine
         gc.unfreeze()
@@ -51,15 +50,16 @@ class Sample:
     def figures(self) -> list[record.Figure]:
         """Return the medians over all rounds, beside how slow memory was around them."""
         name = self._case.name
-        figures = (
-            record.figure(name, "decisions/s", self._rates, self._theirs),
-            record.tail(f"{name}: p99 of a decision", "ms", self._decisions, stretch=_STRETCH),
-            record.figure(f"{name}: a shape not met before", "ms", self._cold),
+        rate = record.figure(
+            name, "decisions/s", self._rates, self._theirs, center=statistics.geometric_mean
         )
-        return [
-            dataclasses.replace(record.with_memory(measured, self._memory_ms), seed=cases.SEED)
-            for measured in figures
-        ]
+        p99 = record.tail(f"{name}: p99 of a decision", "ms", self._decisions, stretch=_STRETCH)
+        cold = record.figure(f"{name}: a shape not met before", "ms", self._cold)
+        figures = (
+            *(record.with_memory(measured, self._memory_ms) for measured in (rate, p99)),
+            record.with_memory(cold, self._cold_memory_ms),
+        )
+        return [dataclasses.replace(measured, seed=cases.SEED) for measured in figures]
 
     def _add_round(self, mine: ours.Ours) -> None:
         decided = mine.run(self._case.count)
@@ -67,6 +67,15 @@ class Sample:
         self._rates.append(1000 / statistics.fmean(taken.wall for taken in decided))
         self._memory_ms.append(calibrators.memory_ms())
         self._theirs.append(1000 / statistics.fmean(self._other.run(self._case.theirs)))
+
+    def _add_cold(self, mine: ours.Ours) -> None:
+        """Meet new shapes, a reference's decision after each."""
+        walks = record.Walks()
+        for _ in walks.between(range(COLD_ROUNDS)):
+            for _ in range(COLD):
+                self._cold += [taken.busy for taken in mine.run(1, alike=False)]
+                self._other.run(1)
+        self._cold_memory_ms += walks.ms
 
 
 def measure(case: cases.Case, rounds: int, other: reference.Reference) -> list[record.Figure]:

@@ -113,6 +113,7 @@ def measure() -> list[record.Figure]:
                 sample,
                 None if name == WITHOUT else without,
                 seed=cases.SEED,
+                center=statistics.geometric_mean,
             )
             for name, sample in rates.items()
         ]

@@ -21,6 +21,8 @@ _FEW = 250
 """Of fewer pods the 99th percentile is that of one or two that kube-scheduler let wait a second."""
 _STRETCH = 5
 """Pods in succession that wait for one pause: of up to a second, at the usual pace."""
+_CENTER = statistics.geometric_mean
+"""Of three rounds: every one counts, where a median would be a single one's."""
 _LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")
 QUICKER = {
     "kube-scheduler": _LIMITS,
@@ -177,20 +179,25 @@ def figures(
     """What is recorded of our side beside theirs."""
     name = f"whole control plane, {asked.where}{how}"
     measured = [
-        record.paired(
+        record.figure(
             f"{name}: pods bound",
             "pods/s",
             [side.rate for side in ours],
             [side.rate for side in theirs],
+            center=_CENTER,
         ),
-        record.paired(
+        record.figure(
             f"{name}: CPU of kube-scheduler and our controllers",
             "ms/pod",
             [side.scheduler_ms + side.controller_ms for side in ours],
             [side.scheduler_ms for side in theirs],
+            center=_CENTER,
         ),
         record.figure(
-            f"{name}: CPU of our controllers", "ms/pod", [side.controller_ms for side in ours]
+            f"{name}: CPU of our controllers",
+            "ms/pod",
+            [side.controller_ms for side in ours],
+            center=_CENTER,
         ),
     ]
     pace = f"at {asked.pace:g} pods/s"
@@ -205,13 +212,13 @@ def figures(
 def _waits(
     name: str, ours: list[list[float]], theirs: list[list[float]]
 ) -> Iterator[record.Figure]:
-    """Return the median round's median and tail of the seconds that pods waited, in ms."""
+    """Return the rounds' medians and tails of the seconds that pods waited, in ms."""
     sides = [[[1000 * wait_s for wait_s in waits] for waits in rounds] for rounds in (ours, theirs)]
     medians = [[statistics.median(waits) for waits in rounds] for rounds in sides]
-    yield record.paired(f"{name}, p50", "ms", *medians)
+    yield record.figure(f"{name}, p50", "ms", *medians, center=_CENTER)
     quantile = 0.95 if sum(map(len, ours)) < _FEW else 0.99
-    tail = f"{name}, p{100 * quantile:.0f}"
-    yield record.tail(tail, "ms", *sides, stretch=_STRETCH, quantile=quantile)
+    tails = [record.tails(rounds, _STRETCH, quantile) for rounds in sides]
+    yield record.figure(f"{name}, p{100 * quantile:.0f}", "ms", *tails, center=_CENTER)
 
 
 def _summary(side: Round) -> str:

@@ -46,14 +46,6 @@ def test_stored_figures_have_unique_ids() -> None:
         assert len(run.by_id()) == len(run.figures), run.suite
 
 
-def test_a_paired_ratio_is_of_rounds_beside_each_other() -> None:
-    slower_and_slower = [10.0, 20.0, 60.0]
-    figure = record.paired("bound", "ms", [11.0, 22.0, 66.0], slower_and_slower)
-    assert (figure.ours, figure.reference, figure.ratio) == (22.0, 20.0, 1.1)
-    moved = record.paired("bound", "ms", [22.0, 66.0, 11.0], [20.0, 60.0, 30.0])
-    assert (moved.ours, moved.reference, moved.ratio) == (22.0, 30.0, 1.1)
-
-
 def test_a_p99_is_the_median_of_the_rounds() -> None:
     calm, disturbed = [1.0] * 99, [1.0] * 98 + [50.0]
     figure = record.p99("Prepare, p99", "ms", [calm, disturbed, calm], [calm])
@@ -65,8 +57,7 @@ def test_a_p99_is_the_median_of_the_rounds() -> None:
     ("stretch", "quantile", "value"), [(5, 0.99, 3960.0), (60, 0.99, 3960.0), (5, 0.95, 3800.0)]
 )
 def test_a_tail_is_the_quantile_of_all_calls(stretch: int, quantile: float, value: float) -> None:
-    figure = record.tail("decision", "ms", [_CALLS], stretch=stretch, quantile=quantile)
-    assert figure.ours == pytest.approx(value, rel=0.01)
+    assert record.tails([_CALLS], stretch, quantile) == pytest.approx([value], rel=0.01)
 
 
 def test_a_tail_is_not_moved_by_pauses_of_the_machine() -> None:
