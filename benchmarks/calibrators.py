@@ -12,7 +12,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +26,7 @@ _ROUNDS, _WRITES, _CALLS = 21, 3, 15
 """Writes and calls are of a round."""
 _NAMES = ("python", "cpu", "memory", "numpy", "fsync", "grpc")
 _KIB = 1024
-_PLACES, _STEPS, _WALKS = 1_000_000, 60_000, 5
+_PLACES, _STEPS, _BRIEF_ROUNDS = 1_000_000, 60_000, 3
 """Of `memory`: 40 MiB of Python's integers, in an order that no processor foresees."""
 
 
@@ -41,9 +41,7 @@ def measure() -> dict[str, float]:
     taken: dict[str, list[float]] = {name: [] for name in _NAMES}
     with _writing() as write, _calling() as call:
         for _ in range(_ROUNDS):
-            began = time.thread_time()
-            taken["python"].append(timing.wall_ms(_loop))
-            taken["cpu"].append(1000 * (time.thread_time() - began))
+            _add_loop(taken)
             taken["memory"].append(timing.thread_ms(walk))
             taken["numpy"].append(timing.wall_ms(_sort))
             taken["fsync"] += [timing.wall_ms(write) for _ in range(_WRITES)]
@@ -51,9 +49,24 @@ def measure() -> dict[str, float]:
     return {name: round(statistics.median(ms), 4) for name, ms in taken.items()}
 
 
-def memory_ms() -> float:
-    """Milliseconds of `memory` alone, within a tenth of a second."""
-    return round(statistics.median(map(timing.thread_ms, [_walker()] * _WALKS)), 4)
+def measure_briefly() -> dict[str, float]:
+    """Milliseconds of `python`, `cpu` and `memory` alone, medians, within a seventh of a second.
+
+    For between the rounds of a suite: the machine is slow for seconds in either way.
+    """
+    walk = _walker()
+    taken: dict[str, list[float]] = {"python": [], "cpu": [], "memory": []}
+    for _ in range(_BRIEF_ROUNDS):
+        _add_loop(taken)
+        taken["memory"].append(timing.thread_ms(walk))
+    return {name: round(statistics.median(ms), 4) for name, ms in taken.items()}
+
+
+def _add_loop(taken: Mapping[str, list[float]]) -> None:
+    """Measure the loop by the clock and in processor time."""
+    began = time.thread_time()
+    taken["python"].append(timing.wall_ms(_loop))
+    taken["cpu"].append(1000 * (time.thread_time() - began))
 
 
 @functools.cache

@@ -92,14 +92,11 @@ class Command:
 def _in_turn(commands: Sequence[Command], rounds: int) -> list[record.Figure]:
     """Run all of them, over and over: what slows the machine for a second slows a run of each."""
     seconds: dict[str, list[float]] = {command.name: [] for command in commands}
-    walks = record.Walks()
-    for _ in walks.between(range(rounds)):
+    calibrations = record.Calibrations()
+    for _ in calibrations.between(range(rounds)):
         for command in commands:
             seconds[command.name].append(_run(command))
-    return [
-        record.with_memory(record.figure(name, "s", runs), walks.ms)
-        for name, runs in seconds.items()
-    ]
+    return [calibrations.add_to(record.figure(name, "s", runs)) for name, runs in seconds.items()]
 
 
 def _starts(folder: Path, rounds: int) -> list[record.Figure]:

@@ -10,7 +10,6 @@ import argparse
 import dataclasses
 import functools
 import json
-from collections.abc import Sequence
 
 import prometheus_client
 import werkzeug.test
@@ -59,12 +58,14 @@ def main() -> None:
     source.change()
     node = fixtures.node_name(options.nodes // 2)
     times = {name: _Times(path.replace(fixtures.NODE, node)) for name, path in _ASKED.items()}
-    walks = record.Walks()
-    for _ in walks.between(range(options.rounds)):
+    calibrations = record.Calibrations()
+    for _ in calibrations.between(range(options.rounds)):
         for asked in times.values():
             source.change()
             asked.measure(client)
-    figures = [figure for name, asked in times.items() for figure in asked.figures(name, walks.ms)]
+    figures = [
+        figure for name, asked in times.items() for figure in asked.figures(name, calibrations)
+    ]
     record.write("page", figures, start)
 
 
@@ -86,12 +87,12 @@ class _Times:
         assert answer.status_code == _OK, answer.text  # noqa: S101 - else nothing was measured
         self.size = len(answer.data)
 
-    def figures(self, name: str, walks_ms: Sequence[float]) -> list[record.Figure]:
-        """Return the figures, with how slow memory was between the rounds."""
+    def figures(self, name: str, calibrations: record.Calibrations) -> list[record.Figure]:
+        """Return the figures, with how slow the machine was between the rounds."""
         return [
-            record.with_memory(record.figure(f"{name}, first", "ms", self.first), walks_ms),
+            calibrations.add_to(record.figure(f"{name}, first", "ms", self.first)),
             record.figure(f"{name}, size", "KiB", [self.size / 1024]),
-            record.with_memory(record.figure(f"{name}, again", "ms", self.again), walks_ms),
+            calibrations.add_to(record.figure(f"{name}, again", "ms", self.again)),
         ]
 
 

@@ -151,40 +151,45 @@ def _slowest(calls: Sequence[float], stretch: int) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Walks:
-    """Walks through memory before the first round and after each, in ms."""
+class Calibrations:
+    """Calibrators before the first round of a part and after each, in ms."""
 
-    ms: list[float] = field(default_factory=lambda: [calibrators.memory_ms()])
+    taken: list[Mapping[str, float]] = field(
+        default_factory=lambda: [calibrators.measure_briefly()]
+    )
 
     def between(self, rounds: Iterable[_Round]) -> Iterator[_Round]:
-        """Yield the rounds; take a walk after each."""
+        """Yield the rounds; measure the calibrators after each."""
         for each in rounds:
             yield each
-            self.ms.append(calibrators.memory_ms())
+            self.take()
+
+    def take(self) -> None:
+        """Measure the calibrators once more."""
+        self.taken.append(calibrators.measure_briefly())
+
+    def add_to(self, measured: Figure) -> Figure:
+        """Return the figure with how slow the machine was while it was measured: the means."""
+        means = {
+            name: _rounded(statistics.fmean(ms[name] for ms in self.taken))
+            for name in self.taken[0]
+        }
+        return dataclasses.replace(measured, calibrators=means)
 
 
 def parts(*measures: Callable[[], Iterable[Figure]]) -> list[Figure]:
-    """Measure parts of a suite in turn; a figure keeps how slow memory was around its part.
+    """Measure parts of a suite in turn; a figure keeps how slow the machine was around its part.
 
-    One that has it already, from walks within its part, keeps that.
+    One that has it already, from calibrations within its part, keeps that.
     """
     return [figure for measure in measures for figure in _part(measure)]
 
 
 def _part(measure: Callable[[], Iterable[Figure]]) -> list[Figure]:
-    earlier = calibrators.memory_ms()
+    around = Calibrations()
     figures = list(measure())
-    walks_ms = (earlier, calibrators.memory_ms())
-    return [
-        measured if measured.calibrators else with_memory(measured, walks_ms)
-        for measured in figures
-    ]
-
-
-def with_memory(measured: Figure, walks_ms: Sequence[float]) -> Figure:
-    """Return the figure with how slow memory was while it was measured: the mean of walks."""
-    memory = _rounded(statistics.fmean(walks_ms))
-    return dataclasses.replace(measured, calibrators={"memory": memory})
+    around.take()
+    return [measured if measured.calibrators else around.add_to(measured) for measured in figures]
 
 
 def replaced(measured: Figure, ours: float, spread: str = "") -> Figure:

@@ -4,7 +4,7 @@ import dataclasses
 import gc
 import statistics
 
-from benchmarks import calibrators, record
+from benchmarks import record
 from benchmarks.allocator import cases, ours, reference
 from driver.runtime import gc_tuning
 
@@ -28,8 +28,8 @@ class Sample:
         self._rates: list[float] = []
         self._theirs: list[float] = []
         self._cold: list[float] = []
-        self._memory_ms: list[float] = []
-        self._cold_memory_ms: list[float] = []
+        self._calibrations = record.Calibrations([])
+        self._cold_calibrations = record.Calibrations([])
 
     def add(self, rounds: int) -> None:
         """Measure so many rounds, of a cluster and an allocator that are new."""
@@ -48,7 +48,7 @@ class Sample:
         gc.collect()
 
     def figures(self) -> list[record.Figure]:
-        """Return the medians over all rounds, beside how slow memory was around them."""
+        """Return the medians over all rounds, beside how slow the machine was in them."""
         name = self._case.name
         rate = record.figure(
             name, "decisions/s", self._rates, self._theirs, center=statistics.geometric_mean
@@ -56,8 +56,8 @@ class Sample:
         p99 = record.tail(f"{name}: p99 of a decision", "ms", self._decisions, stretch=_STRETCH)
         cold = record.figure(f"{name}: a shape not met before", "ms", self._cold)
         figures = (
-            *(record.with_memory(measured, self._memory_ms) for measured in (rate, p99)),
-            record.with_memory(cold, self._cold_memory_ms),
+            *map(self._calibrations.add_to, (rate, p99)),
+            self._cold_calibrations.add_to(cold),
         )
         return [dataclasses.replace(measured, seed=cases.SEED) for measured in figures]
 
@@ -65,17 +65,15 @@ class Sample:
         decided = mine.run(self._case.count)
         self._decisions.append([taken.busy for taken in decided])
         self._rates.append(1000 / statistics.fmean(taken.wall for taken in decided))
-        self._memory_ms.append(calibrators.memory_ms())
+        self._calibrations.take()
         self._theirs.append(1000 / statistics.fmean(self._other.run(self._case.theirs)))
 
     def _add_cold(self, mine: ours.Ours) -> None:
         """Meet new shapes, a reference's decision after each."""
-        walks = record.Walks()
-        for _ in walks.between(range(COLD_ROUNDS)):
+        for _ in self._cold_calibrations.between(range(COLD_ROUNDS)):
             for _ in range(COLD):
                 self._cold += [taken.busy for taken in mine.run(1, alike=False)]
                 self._other.run(1)
-        self._cold_memory_ms += walks.ms
 
 
 def measure(case: cases.Case, rounds: int, other: reference.Reference) -> list[record.Figure]:

@@ -177,8 +177,8 @@ def _live(claims: Claims) -> list[record.Figure]:
     walls: dict[int, list[list[float]]] = {count: [] for count in LIVE}
     busy: dict[int, list[list[float]]] = {count: [] for count in LIVE}
     prepared = 0
-    walks = record.Walks()
-    for count in walks.between((*LIVE, *reversed(LIVE)) * ROUNDS):
+    calibrations = record.Calibrations()
+    for count in calibrations.between((*LIVE, *reversed(LIVE)) * ROUNDS):
         for ref in refs[prepared:count]:
             claims.alone("prepare", ref)
         claims.at_once("unprepare", refs[count:prepared])
@@ -188,7 +188,7 @@ def _live(claims: Claims) -> list[record.Figure]:
         walls[count].append([wall for wall, _ in samples])
         busy[count].append([cpu for _, cpu in samples])
     return [
-        record.with_memory(figure, walks.ms)
+        calibrations.add_to(figure)
         for count in LIVE
         for figure in _prepares(count, walls[count], busy[count])
     ]

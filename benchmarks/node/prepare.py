@@ -135,8 +135,8 @@ def _cycles(
     sizes = [process.rss(pid)]
     prepares: list[list[float]] = []
     unprepares: list[list[float]] = []
-    walks = record.Walks()
-    for _ in walks.between(range(LOOKS)):
+    calibrations = record.Calibrations()
+    for _ in calibrations.between(range(LOOKS)):
         prepares.append([])
         unprepares.append([])
         for number in range(CYCLES // LOOKS):
@@ -153,7 +153,7 @@ def _cycles(
         record.p99("Unprepare, one at a time, p99", "ms", unprepares),
     )
     return [
-        *(record.with_memory(measured, walks.ms) for measured in times),
+        *(calibrations.add_to(measured) for measured in times),
         record.replaced(growth, grown, f"{sizes[0]:.1f} to {sizes[-1]:.1f} MiB"),
     ]
 

@@ -74,23 +74,25 @@ def test_a_tail_of_few_calls_is_not_moved_by_two_of_them() -> None:
     assert record.tail("bound, p99", "ms", rounds, stretch=5).ours == 30.0
 
 
-def test_a_part_s_figures_keep_how_slow_the_memory_was_around_it(
+def test_a_part_s_figures_keep_how_slow_the_machine_was_around_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    taken = [10.0, 14.0]
-    monkeypatch.setattr(calibrators, "memory_ms", lambda: taken.pop(0))
+    taken = [{"cpu": 20.0, "memory": 10.0}, {"cpu": 30.0, "memory": 14.0}]
+    monkeypatch.setattr(calibrators, "measure_briefly", lambda: taken.pop(0))
     (figure,) = record.parts(lambda: [record.figure("Prepare", "ms", [1.0])])
-    assert (figure.ours, figure.calibrators) == (1.0, {"memory": 12.0})
+    assert (figure.ours, figure.calibrators) == (1.0, {"cpu": 25.0, "memory": 12.0})
 
 
-def test_walks_within_a_part_count_and_not_those_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = [50.0, 10.0, 11.0, 15.0, 50.0]
-    monkeypatch.setattr(calibrators, "memory_ms", lambda: taken.pop(0))
+def test_calibrations_within_a_part_count_and_not_those_around_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken = [{"memory": ms} for ms in (50.0, 10.0, 11.0, 15.0, 50.0)]
+    monkeypatch.setattr(calibrators, "measure_briefly", lambda: taken.pop(0))
 
     def measure() -> list[record.Figure]:
-        walks = record.Walks()
-        rounds = [float(number) for number in walks.between(range(2))]
-        return [record.with_memory(record.figure("Prepare", "ms", rounds), walks.ms)]
+        calibrations = record.Calibrations()
+        rounds = [float(number) for number in calibrations.between(range(2))]
+        return [calibrations.add_to(record.figure("Prepare", "ms", rounds))]
 
     (figure,) = record.parts(measure)
     assert (figure.ours, figure.calibrators) == (0.5, {"memory": 12.0})
