@@ -54,7 +54,7 @@ def _all(other: reference.Reference) -> Iterator[Part]:
     yield partial(record.parts, refusals.impossible)
     yield lambda: refusals.nearly_possible(other)
     yield partial(record.parts, partial(memory.measure, other))
-    yield partial(record.parts, rules.measure)
+    yield rules.measure
     yield from add_to_small
     yield from (sample.figures for sample in small)
     yield controllers.add

@@ -98,7 +98,8 @@ def measure() -> list[record.Figure]:
         rates: dict[str, list[float]] = {name: [] for name in sides}
         for side in sides.values():
             side.run(WARM_UP)
-        for _ in range(ROUNDS):
+        calibrations = record.Calibrations()
+        for _ in calibrations.between(range(ROUNDS)):
             for name, side in sides.items():
                 busy = statistics.fmean(taken.busy for taken in side.run(COUNT))
                 rates[name].append(1000 / busy)
@@ -106,7 +107,7 @@ def measure() -> list[record.Figure]:
         if refused:
             raise RuntimeError(f"at {size} nodes, where all fit: refused {refused}")
         without = rates[WITHOUT]
-        figures += [
+        measured = (
             record.figure(
                 f"1 GPU, {size:,} nodes, {REPLICAS} replicas {name}",
                 "decisions/s",
@@ -116,5 +117,6 @@ def measure() -> list[record.Figure]:
                 center=statistics.geometric_mean,
             )
             for name, sample in rates.items()
-        ]
+        )
+        figures += map(calibrations.add_to, measured)
     return figures
