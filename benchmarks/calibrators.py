@@ -26,8 +26,9 @@ _ROUNDS, _WRITES, _CALLS = 21, 3, 15
 """Writes and calls are of a round."""
 _NAMES = ("python", "cpu", "memory", "numpy", "fsync", "grpc")
 _KIB = 1024
-_PLACES, _STEPS, _BRIEF_ROUNDS = 1_000_000, 60_000, 3
+_PLACES, _STEPS = 1_000_000, 60_000
 """Of `memory`: 40 MiB of Python's integers, in an order that no processor foresees."""
+_BRIEF_ROUNDS = 3
 
 
 def measure() -> dict[str, float]:

@@ -48,7 +48,7 @@ class Sample:
         gc.collect()
 
     def figures(self) -> list[record.Figure]:
-        """Return the medians over all rounds, beside how slow the machine was in them."""
+        """Return the figures of all rounds, with how slow the machine was in them."""
         name = self._case.name
         rate = record.figure(
             name, "decisions/s", self._rates, self._theirs, center=statistics.geometric_mean
