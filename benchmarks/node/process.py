@@ -10,7 +10,6 @@ from hack.cluster import api
 from tests.e2e import playground
 
 STARTS = 5
-WIPES = 2
 _CLOCK_BITS, _SCHEDULED = 3, 2
 """Of a process's clock, as clock_getcpuclockid(3) makes its number of the process's."""
 
@@ -18,17 +17,16 @@ _CLOCK_BITS, _SCHEDULED = 3, 2
 def measure(cluster: api.Cluster, node: str) -> list[record.Figure]:
     """Start the plugin several times on a node whose slices were deleted.
 
-    In some of the starts the kubelet wipes the slices once: the pauses between a plugin's writes
-    grow while they are wiped again and again.
+    In each start the kubelet wipes the slices once: the pauses between a plugin's writes grow while
+    they are wiped again and again. Such a pause is half a second and up to half as much by chance.
     """
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-bench")
     starts, sizes, wipes = [], [], []
-    for number in range(STARTS):
+    for _ in range(STARTS):
         starts.append(_start_to_slice(cluster, kube, node))
         playground.until(functools.partial(_whole_pool, kube, node), 30, "the whole pool")
         sizes.append(rss(cluster.pid("plugin", node)))
-        if number < WIPES:
-            wipes.append(_wipe_to_slices(cluster, kube, node))
+        wipes.append(_wipe_to_slices(cluster, kube, node))
     return [
         record.figure("plugin start to first slice", "s", starts),
         record.figure("kubelet's wipe to slices again", "s", wipes),

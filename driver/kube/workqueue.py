@@ -99,9 +99,10 @@ class WorkQueue(Generic[K]):
             self._failures.pop(key, None)
 
     def shut_down(self) -> None:
-        """Stop giving out keys; every waiting `get` returns None."""
+        """Drop the keys that wait, and take no more; every waiting `get` returns None."""
         with self._lock:
             self._shut = True
+            self._ready.clear()
             self._wake.set()
 
     def _add(self, key: K) -> None:

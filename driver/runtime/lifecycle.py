@@ -15,6 +15,8 @@ STOP_S = 10.0
 DEATH_S = 5.0
 """Limit from the death of a thread to the end of the process (F-23)."""
 _GRACE_S = 2.0
+_LEAST_S = 0.5
+"""For each thread to stop, however long others took: a Lease is released after all that write."""
 _LOOK_S = 1.0
 """A signal that comes just before the main thread waits, or to another thread, does not wake it."""
 _POLL_S = 0.2
@@ -152,7 +154,7 @@ class Lifecycle:
                 self._log.error("stop failed", part=part.name, exc_info=True)
         if part.thread is None:
             return
-        part.thread.join(max(0.0, deadline - self._clock.monotonic()))
+        part.thread.join(max(_LEAST_S, deadline - self._clock.monotonic()))
         if part.thread.is_alive():
             self._log.error("thread did not stop", thread=part.name)
 

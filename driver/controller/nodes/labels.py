@@ -44,16 +44,18 @@ class NodeLabeler:
     def run(self, stop: threading.Event) -> None:
         """Reconcile every ten seconds until `stop` is set."""
         while not self._clock.wait(stop, INTERVAL_S):
-            self.reconcile()
+            self.reconcile(stop)
 
-    def reconcile(self) -> None:
-        """Apply labels where GPUs or labels changed."""
+    def reconcile(self, stop: threading.Event) -> None:
+        """Apply labels where GPUs or labels changed, until `stop` is set."""
         live = self._nodes().values()
         self._read = self._read_slices()
         uids = {node.uid for node in live}
         self._applied = {uid: applied for uid, applied in self._applied.items() if uid in uids}
         self._conflicts = {uid: met for uid, met in self._conflicts.items() if uid in uids}
         for node in live:
+            if stop.is_set():
+                return
             read = self._read.get(node.name)
             self._label(node, read.labels if read else {})
 

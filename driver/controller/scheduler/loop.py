@@ -77,8 +77,6 @@ class SchedulingLoop:
 
     def _drain_queue(self) -> list[write_pool.WorkItem]:
         items: list[write_pool.WorkItem] = []
-        while len(items) < _BATCH and len(self._items):
-            item = self._items.get(0.0)
-            if item is not None:
-                items.append(item)
+        while len(items) < _BATCH and (item := self._items.get(0.0)) is not None:
+            items.append(item)
         return items

@@ -110,6 +110,23 @@ def test_a_hanging_thread_does_not_hold_up_the_end(exits: Exits) -> None:
     never.set()
 
 
+def test_a_hanging_thread_leaves_the_others_time_to_stop(life: lifecycle.Lifecycle) -> None:
+    never, slow = threading.Event(), threading.Event()
+    ended: list[str] = []
+
+    def releases_late(stop: threading.Event) -> None:
+        stop.wait()
+        slow.wait(0.1)
+        ended.append("elector")
+
+    life.thread("elector", releases_late)
+    life.thread("deaf", lambda _: until_told(never))
+    life.stop()
+    assert life.run() == 0
+    assert ended == ["elector"]
+    never.set()
+
+
 def test_a_hanging_callback_is_cut_short(life: lifecycle.Lifecycle, exits: Exits) -> None:
     released = threading.Event()
 

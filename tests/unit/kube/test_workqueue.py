@@ -97,3 +97,10 @@ def test_a_queue_that_is_shut_down_gives_nothing_out(queue: workqueue.WorkQueue[
     queue.add("b")
     queue.add_after("c", 0)
     assert queue.get() is None
+
+
+def test_nothing_waits_in_a_queue_that_is_shut_down(queue: workqueue.WorkQueue[str]) -> None:
+    queue.add("a")
+    queue.add_after("b", 0)
+    queue.shut_down()
+    assert len(queue) == 0

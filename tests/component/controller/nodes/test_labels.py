@@ -1,5 +1,7 @@
 """Labels beside those of others: ours come, change and go, theirs stay."""
 
+import threading
+
 import pytest
 
 from driver import ids
@@ -20,6 +22,7 @@ class World:
     def __init__(self, api: server.ApiServer, kube: client.KubeClient) -> None:
         self.api = api
         self.published: dict[ids.Key, slices.Slice] = {}
+        self.stop = threading.Event()
         api.put(gvr.NODES, objects.a_node("node-a"))
         self.labelling = node_labels.NodeLabeler(
             kube, self.known, lambda: self.published, "gpu.ration.dev", clock.FakeClock()
@@ -34,7 +37,10 @@ class World:
         devices = [objects.a_device(f"gpu-{at}", attributes=told) for at in range(count)]
         one = slices.parse(objects.a_slice("node-a", devices))
         self.published = {ids.Key("slice"): one} if count else {}
-        self.labelling.reconcile()
+        self.reconcile()
+
+    def reconcile(self) -> None:
+        self.labelling.reconcile(self.stop)
 
     def labels(self) -> dict[str, str]:
         return dict(self.known()[ids.Key("node-a")].labels)
@@ -60,21 +66,27 @@ def test_devices_of_another_driver_label_no_node(world: World) -> None:
     devices = [objects.a_device("gpu-0")]
     foreign = slices.parse(objects.a_slice("node-a", devices, "gpu.example.com"))
     world.published = {ids.Key("slice"): foreign}
-    world.labelling.reconcile()
+    world.reconcile()
     assert not world.api.requests
 
 
 def test_nothing_is_written_while_nothing_changes(world: World) -> None:
     world.publish(2)
     asked = len(world.api.requests)
-    world.labelling.reconcile()
+    world.reconcile()
     assert len(world.api.requests) == asked
+
+
+def test_no_node_is_labelled_after_a_stop(world: World) -> None:
+    world.stop.set()
+    world.publish(2)
+    assert not world.api.requests
 
 
 def test_a_label_that_somebody_took_away_comes_back(world: World, kube: client.KubeClient) -> None:
     world.publish(2)
     kube.patch(gvr.NODES, "node-a", {"metadata": {"labels": {COUNT: None}}})
-    world.labelling.reconcile()
+    world.reconcile()
     assert world.labels()[COUNT] == "2"
 
 
@@ -93,5 +105,5 @@ def test_a_node_that_somebody_else_labels_otherwise_is_left_alone(
     assert len(world.api.requests) == asked
     gone = {"metadata": {"name": "node-a", "labels": {}}, "apiVersion": "v1", "kind": "Node"}
     kube.patch(gvr.NODES, "node-a", gone, kind=apply, field_manager="nfd-master")
-    world.labelling.reconcile()
+    world.reconcile()
     assert (world.labels()[PRODUCT], world.labels()[COUNT]) == ("NVIDIA-A100", "2")
