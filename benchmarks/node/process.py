@@ -2,6 +2,7 @@
 
 import functools
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import record
@@ -17,16 +18,22 @@ _CLOCK_BITS, _SCHEDULED = 3, 2
 def measure(cluster: api.Cluster, node: str) -> list[record.Figure]:
     """Start the plugin several times on a node whose slices were deleted.
 
-    In each start the kubelet wipes the slices once: the pauses between a plugin's writes grow while
-    they are wiped again and again. Such a pause is half a second and up to half as much by chance.
+    In each start the slices are wiped once: the pauses between a plugin's writes grow while they
+    are wiped again and again. Such a pause is half a second and up to half as much by chance. The
+    kubelet, which takes some fifteen seconds to start, wipes them in the first.
     """
     kube = client.KubeClient.connect(cluster.kubeconfig, "ration-bench")
     starts, sizes, wipes = [], [], []
-    for _ in range(STARTS):
+    for number in range(STARTS):
         starts.append(_start_to_slice(cluster, kube, node))
         playground.until(functools.partial(_whole_pool, kube, node), 30, "the whole pool")
         sizes.append(rss(cluster.pid("plugin", node)))
-        wipes.append(_wipe_to_slices(cluster, kube, node))
+        wipe = (
+            functools.partial(_delete_slices, kube, node)
+            if number
+            else functools.partial(_restart_kubelet, cluster, node)
+        )
+        wipes.append(_wipe_to_slices(kube, node, wipe))
     return [
         record.figure("plugin start to first slice", "s", starts),
         record.figure("kubelet's wipe to slices again", "s", wipes),
@@ -37,8 +44,7 @@ def measure(cluster: api.Cluster, node: str) -> list[record.Figure]:
 def _start_to_slice(cluster: api.Cluster, kube: client.KubeClient, node: str) -> float:
     chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
     cluster.stop("plugin", node)
-    for published in kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items:
-        kube.delete(gvr.RESOURCE_SLICES, published["metadata"]["name"])
+    _delete_slices(kube, node)
     started = time.monotonic()
     cluster.start("plugin", node)
     playground.until(
@@ -47,14 +53,24 @@ def _start_to_slice(cluster: api.Cluster, kube: client.KubeClient, node: str) ->
     return time.monotonic() - started
 
 
-def _wipe_to_slices(cluster: api.Cluster, kube: client.KubeClient, node: str) -> float:
+def _wipe_to_slices(kube: client.KubeClient, node: str, wipe: Callable[[], object]) -> float:
     earlier = playground.until(lambda: _whole_pool(kube, node), 30, "the whole pool")
-    cluster.stop("kubelet", node)
-    cluster.start("kubelet", node)
+    wipe()
     playground.until(lambda: earlier - _slices(kube, node), 40, "the kubelet wipes the slices")
     wiped = time.monotonic()
     playground.until(lambda: _whole_pool(kube, node) - earlier, 30, "the slices are back")
     return time.monotonic() - wiped
+
+
+def _restart_kubelet(cluster: api.Cluster, node: str) -> None:
+    cluster.stop("kubelet", node)
+    cluster.start("kubelet", node)
+
+
+def _delete_slices(kube: client.KubeClient, node: str) -> None:
+    chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
+    for published in kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items:
+        kube.delete(gvr.RESOURCE_SLICES, published["metadata"]["name"])
 
 
 def _slices(kube: client.KubeClient, node: str) -> set[str]:
