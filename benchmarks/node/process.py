@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import record
@@ -42,21 +42,18 @@ def measure(cluster: api.Cluster, node: str) -> list[record.Figure]:
 
 
 def _start_to_slice(cluster: api.Cluster, kube: client.KubeClient, node: str) -> float:
-    chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
     cluster.stop("plugin", node)
     _delete_slices(kube, node)
     started = time.monotonic()
     cluster.start("plugin", node)
-    playground.until(
-        lambda: kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items, 30, "a slice"
-    )
+    playground.until(lambda: _published(kube, node), 30, "a slice")
     return time.monotonic() - started
 
 
 def _wipe_to_slices(kube: client.KubeClient, node: str, wipe: Callable[[], object]) -> float:
     earlier = playground.until(lambda: _whole_pool(kube, node), 30, "the whole pool")
     wipe()
-    playground.until(lambda: earlier - _slices(kube, node), 40, "the kubelet wipes the slices")
+    playground.until(lambda: earlier - _slices(kube, node), 40, "the slices are wiped")
     wiped = time.monotonic()
     playground.until(lambda: _whole_pool(kube, node) - earlier, 30, "the slices are back")
     return time.monotonic() - wiped
@@ -68,21 +65,22 @@ def _restart_kubelet(cluster: api.Cluster, node: str) -> None:
 
 
 def _delete_slices(kube: client.KubeClient, node: str) -> None:
-    chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
-    for published in kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items:
+    for published in _published(kube, node):
         kube.delete(gvr.RESOURCE_SLICES, published["metadata"]["name"])
 
 
-def _slices(kube: client.KubeClient, node: str) -> set[str]:
+def _published(kube: client.KubeClient, node: str) -> Sequence[gvr.Object]:
     chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
-    slices = kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items
-    return {published["metadata"]["uid"] for published in slices}
+    return kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items
+
+
+def _slices(kube: client.KubeClient, node: str) -> set[str]:
+    return {published["metadata"]["uid"] for published in _published(kube, node)}
 
 
 def _whole_pool(kube: client.KubeClient, node: str) -> set[str]:
     """The slices, once they are as many as they say."""
-    chosen = f"spec.nodeName={node},spec.driver=gpu.ration.dev"
-    slices = kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items
+    slices = _published(kube, node)
     counts = {published["spec"]["pool"]["resourceSliceCount"] for published in slices}
     return (
         {published["metadata"]["uid"] for published in slices} if counts == {len(slices)} else set()

@@ -207,6 +207,9 @@ def test_sigterm_ends_it_cleanly_and_the_next_leads_at_once(
     start(controllers, api, tmp_path)
     first.send_signal(signal.SIGTERM)
     assert first.wait(12) == 0
+    log = (tmp_path / "log-0").read_text()
+    assert "did not stop" not in log
+    assert "lease not released" not in log
     ask(api, "two")
     waiting.until(lambda: status_of(api, "two").get("allocation"), within_s=15)
 
