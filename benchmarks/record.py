@@ -168,13 +168,28 @@ class Calibrations:
         """Measure the calibrators once more."""
         self.taken.append(calibrators.measure_briefly())
 
+    def mean(self, name: str) -> float:
+        """Return what a calibrator took on average, in ms."""
+        return statistics.fmean(ms[name] for ms in self.taken)
+
     def add_to(self, measured: Figure) -> Figure:
         """Return the figure with how slow the machine was while it was measured: the means."""
-        means = {
-            name: _rounded(statistics.fmean(ms[name] for ms in self.taken))
-            for name in self.taken[0]
-        }
+        means = {name: _rounded(self.mean(name)) for name in self.taken[0]}
         return dataclasses.replace(measured, calibrators=means)
+
+
+def quieter_half(
+    rounds: Sequence[tuple[Calibrations, _Round]],
+) -> tuple[Calibrations, list[_Round]]:
+    """Return the rounds in which the machine was fastest, by the calibrators around each, as one.
+
+    For what queues: near saturation it slows down by far more than the machine does, so that no
+    calibrator can scale it. Half of the rounds are left, and at least one.
+    """
+    by_speed = sorted(rounds, key=lambda taken: taken[0].mean("python"))
+    kept = by_speed[: -(-len(by_speed) // 2)]
+    around = Calibrations([ms for calibrations, _ in kept for ms in calibrations.taken])
+    return around, [measured for _, measured in kept]
 
 
 def parts(*measures: Callable[[], Iterable[Figure]]) -> list[Figure]:

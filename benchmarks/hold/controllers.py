@@ -18,7 +18,7 @@ from benchmarks.node import process
 from tests.fakes import packaged
 
 ROOT = Path(__file__).parents[2]
-RATE_NODES, BURST, ROUNDS = 500, 300, 3
+RATE_NODES, BURST, TURNS, ROUNDS = 500, 300, 2, 2
 FULL_NODES, THERE, STARTS = 1_000, 5_000, 3
 TAKEOVERS = 3
 REST_S, STANDBY_S = 10.0, 15.0
@@ -75,28 +75,39 @@ def _bench(nodes: int, claims: int = 0) -> Iterator[Bench]:
 
 
 def _rates(bench: Bench) -> list[record.Figure]:
-    """First the client makes pods meanwhile; then they are there before the process starts."""
-    busy, alone = [], []
-    with bench.controller("leader"):
-        bench.ask("warm")
-        bench.seen.wait(["warm"])
-        time.sleep(REST_S)  # a new leader says something of every node first
-        for turn in range(ROUNDS):
-            names = [f"burst-{turn}-{number}" for number in range(BURST)]
-            began = bench.ask(*names)
-            busy.append(BURST / (bench.seen.wait(names) - began))
-    for turn in range(ROUNDS):
-        names = [f"there-{turn}-{number}" for number in range(BURST)]
-        bench.ask(*names)
+    """A client makes pods meanwhile, or they are there before the process starts; and again."""
+    busy: list[float] = []
+    alone: list[float] = []
+    around_busy, around_alone = record.Calibrations([]), record.Calibrations([])
+    for turn in range(TURNS):
         with bench.controller(f"leader-{turn}"):
-            last = bench.seen.wait(names)
-        first = min(bench.seen.at[name] for name in names)
-        alone.append((BURST - 1) / (last - first))
+            bench.ask(f"warm-{turn}")
+            bench.seen.wait([f"warm-{turn}"])
+            time.sleep(REST_S)  # a new leader says something of every node first
+            rounds = around_busy.between(range(ROUNDS))
+            busy += [_busy(bench, f"burst-{turn}-{number}") for number in rounds]
+        rounds = around_alone.between(range(ROUNDS))
+        alone += [_alone(bench, f"there-{turn}-{number}") for number in rounds]
     name = f"decisions at {RATE_NODES} nodes x {fleet.GPUS} GPUs"
-    return [
-        record.figure(name, "/s", alone),
-        record.figure(f"{name}, while a client makes the pods", "/s", busy),
-    ]
+    beside = record.figure(f"{name}, while a client makes the pods", "/s", busy)
+    return [around_alone.add_to(record.figure(name, "/s", alone)), around_busy.add_to(beside)]
+
+
+def _busy(bench: Bench, prefix: str) -> float:
+    """Decisions a second of a leader, from the first pod that is made."""
+    names = [f"{prefix}-{number}" for number in range(BURST)]
+    began = bench.ask(*names)
+    return BURST / (bench.seen.wait(names) - began)
+
+
+def _alone(bench: Bench, prefix: str) -> float:
+    """Decisions a second of a controller that finds all pods when it starts."""
+    names = [f"{prefix}-{number}" for number in range(BURST)]
+    bench.ask(*names)
+    with bench.controller(prefix):
+        last = bench.seen.wait(names)
+    first = min(bench.seen.at[name] for name in names)
+    return (BURST - 1) / (last - first)
 
 
 def _starts(bench: Bench) -> list[record.Figure]:

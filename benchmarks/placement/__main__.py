@@ -24,6 +24,8 @@ _SUITES = ("openb", "mig")
 _GPUS, _ARRIVALS, _STREAMS = 32, 1000, 3
 _OFTEN = 20
 """Seconds between two lines of progress."""
+_CALIBRATIONS = 16
+"""How often the calibrators are measured within a replay, which takes up to half a minute."""
 
 
 def main() -> int:
@@ -60,10 +62,11 @@ def _of_trace(name: str, trace: openb.Trace, seeds: Sequence[int]) -> list[recor
     full: dict[str, list[float]] = {}
     at_capacity: dict[str, list[float]] = {}
     rates: list[float] = []
+    calibrations = record.Calibrations()
     for seed in seeds:
         arriving = openb.arrivals(trace, seed)
         judge = ranking.parse_policies(",".join(policies.DEFAULT), ours.usual(trace))
-        mine = ours.replay(trace, arriving, judge, _progress(f"{name} {seed}"))
+        mine = ours.replay(trace, arriving, judge, _progress(f"{name} {seed}", calibrations))
         rates.append(mine.rate)
         used = {"ours": mine.used, **beside.others(trace, arriving, seed)}
         course = beside.Course(trace, arriving, used)
@@ -81,16 +84,18 @@ def _of_trace(name: str, trace: openb.Trace, seeds: Sequence[int]) -> list[recor
             for policy in _WITH
         ),
         record.figure(f"{name}: when 100 % is asked", "%", at_capacity["ours"], at_capacity["FGD"]),
-        record.figure(f"{name}: decisions on 1,213 nodes", "/s", rates),
+        calibrations.add_to(record.figure(f"{name}: decisions on 1,213 nodes", "/s", rates)),
     ]
 
 
-def _progress(what: str) -> Callable[[int, int], None]:
-    """Says now and then how much is done."""
+def _progress(what: str, calibrations: record.Calibrations) -> Callable[[int, int], None]:
+    """Print how much is done now and then, and measure the calibrators, between two decisions."""
     printed = time.monotonic()
 
     def tell(done: int, of: int) -> None:
         nonlocal printed
+        if done % -(-of // _CALIBRATIONS) == 0:
+            calibrations.take()
         if time.monotonic() - printed > _OFTEN:
             printed = time.monotonic()
             print(f"{what}: {done} of {of}", flush=True)

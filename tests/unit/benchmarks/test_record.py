@@ -98,6 +98,22 @@ def test_calibrations_within_a_part_count_and_not_those_around_it(
     assert (figure.ours, figure.calibrators) == (0.5, {"memory": 12.0})
 
 
+@pytest.mark.parametrize(
+    ("speeds", "counted"),
+    [([15.0], [0]), ([25.0, 15.0, 20.0], [1, 2]), ([25.0, 15.0, 24.0, 16.0], [1, 3])],
+)
+def test_half_of_the_rounds_count_where_the_machine_was_fastest(
+    speeds: list[float], counted: list[int]
+) -> None:
+    taken = [{"python": ms} for ms in speeds]
+    rounds = [(record.Calibrations([ms, ms]), number) for number, ms in enumerate(taken)]
+    around, numbers = record.quieter_half(rounds)
+    assert numbers == counted
+    assert around.mean("python") == pytest.approx(
+        sum(speeds[number] for number in counted) / len(counted)
+    )
+
+
 def test_runs_are_read_from_a_folder(tmp_path: Path) -> None:
     (tmp_path / "page.json").write_text((record.RESULTS / "page.json").read_text())
     assert [run.suite for run in record.runs(str(tmp_path))] == ["page"]
