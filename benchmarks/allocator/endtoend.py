@@ -126,7 +126,7 @@ class Sample:
                 self._paced.append((calibrations, waits[AFTER_REST:]))
 
     def figures(self) -> list[record.Figure]:
-        """Return the medians over all of them."""
+        """Return the medians, at the pace over the quieter half of the rounds, else over all."""
         name = f"end to end, {NODES:,} nodes, writes of 2 ms"
         paced = f"{name}: at {RATE // 2} claims/s"
         at_once = record.figure(f"{name}: {BURST:,} claims at once", "claims/s", self._rates)
