@@ -30,7 +30,7 @@ ON_CLUSTER: Mapping[str, str] = {
     "control_plane": "control_plane --gate",
     "control_plane_kwok": "control_plane --kwok --gate --pace-seconds 10",
     "herd": "herd",
-    "control_plane_5000": "control_plane --nodes 5000 --keep --gate --pods 150 --pace-seconds 8",
+    "control_plane_5000": "control_plane --nodes 5000 --keep --gate --pods 150 --pace-seconds 12",
 }
 _UP, _DOWN = "hack.cluster up --nodes 1 --controllers 2", "hack.cluster down"
 _MINUTE_S = 60
