@@ -36,7 +36,6 @@ class Sample:
         mine = ours.Ours(self._case)
         gc_tuning.freeze()  # as the controller, once its caches are filled
         self._other.load(self._case)
-        self._cold += [taken.busy for taken in mine.run(1)]
         mine.run(WARM_UP)
         self._other.run(THEIR_WARM_UP)
         for _ in range(rounds):
@@ -54,7 +53,9 @@ class Sample:
             name, "decisions/s", self._rates, self._theirs, center=statistics.geometric_mean
         )
         p99 = record.tail(f"{name}: p99 of a decision", "ms", self._decisions, stretch=_STRETCH)
-        cold = record.figure(f"{name}: a shape not met before", "ms", self._cold)
+        cold = record.figure(
+            f"{name}: a shape not met before", "ms", self._cold, center=statistics.geometric_mean
+        )
         figures = (
             *map(self._calibrations.add_to, (rate, p99)),
             self._cold_calibrations.add_to(cold),
