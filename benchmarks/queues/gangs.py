@@ -6,6 +6,7 @@ included: on 500 nodes, which are empty, 48.7 s; 250 s where it does not fit. We
 """
 
 import argparse
+import statistics
 import time
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from driver.scheduling.gangs import placement as gang_placement
 from driver.scheduling.gangs import tentative, topology
 from driver.scheduling.gangs import types as gang_types
 
-_NODES, _PODS, _ROUNDS = 500, 512, 5
+_NODES, _PODS, _ROUNDS = 500, 512, 15
 _LARGER = 8
 
 
@@ -45,9 +46,13 @@ def run(*, quick: bool) -> list[record.Figure]:
 def _figure(
     fleet: busy.Fleet, what: str, asked: _Asked, rounds: int, *, fits: bool = True
 ) -> record.Figure:
-    taken = [_decide(fleet, asked.pods, asked.gpus, fits=fits) for _ in range(rounds)]
+    calibrations = record.Calibrations()
+    taken = [
+        _decide(fleet, asked.pods, asked.gpus, fits=fits)
+        for _ in calibrations.between(range(rounds))
+    ]
     name = f"gang of {asked.pods}, {len(fleet.view.nodes)} nodes: {what}"
-    return record.figure(name, "s", taken)
+    return calibrations.add_to(record.figure(name, "s", taken, center=statistics.geometric_mean))
 
 
 def _decide(fleet: busy.Fleet, pods: int, gpus: int, *, fits: bool = True) -> float:
