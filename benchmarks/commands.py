@@ -14,7 +14,6 @@ import http.server
 import json
 import os
 import resource as usage
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -93,20 +92,13 @@ class Command:
 
 
 def _in_turn(commands: Sequence[Command], rounds: int) -> list[record.Figure]:
-    """Run all of them, over and over: what slows the machine for a second slows a run of each.
-
-    Every run counts, as every calibrator does: a median would be of the machine's one pace or the
-    other, their mean of both.
-    """
+    """Run all of them, over and over: what slows the machine for a second slows a run of each."""
     seconds: dict[str, list[float]] = {command.name: [] for command in commands}
     calibrations = record.Calibrations()
     for _ in calibrations.between(range(rounds)):
         for command in commands:
             seconds[command.name].append(_run(command))
-    return [
-        calibrations.add_to(record.figure(name, "s", runs, center=statistics.geometric_mean))
-        for name, runs in seconds.items()
-    ]
+    return [calibrations.figure(name, "s", runs) for name, runs in seconds.items()]
 
 
 def _starts(folder: Path, rounds: int) -> list[record.Figure]:

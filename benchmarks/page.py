@@ -10,7 +10,6 @@ import argparse
 import dataclasses
 import functools
 import json
-import statistics
 
 import prometheus_client
 import werkzeug.test
@@ -27,8 +26,6 @@ from tests.support.scenarios import fleets
 NODES, GPUS, USED = 1_000, 8, 4
 ROUNDS, AGAIN = 6, 5
 _OK = 200
-_CENTER = statistics.geometric_mean
-"""Of a machine that has two paces, as the mean of the calibrators is."""
 _AT = "2026-11-22T12:00:00Z"
 _ASKED = {
     "overview, a page of 100 nodes": "/",
@@ -88,9 +85,9 @@ class _Times:
     def figures(self, name: str, calibrations: record.Calibrations) -> list[record.Figure]:
         """Return the figures, with how slow the machine was between the rounds."""
         return [
-            calibrations.add_to(record.figure(f"{name}, first", "ms", self.first, center=_CENTER)),
+            calibrations.figure(f"{name}, first", "ms", self.first),
             record.figure(f"{name}, size", "KiB", [self.size / 1024]),
-            calibrations.add_to(record.figure(f"{name}, again", "ms", self.again, center=_CENTER)),
+            calibrations.figure(f"{name}, again", "ms", self.again),
         ]
 
 

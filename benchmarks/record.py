@@ -172,6 +172,13 @@ class Calibrations:
         """Return what a calibrator took on average, in ms."""
         return statistics.fmean(ms[name] for ms in self.taken)
 
+    def figure(self, name: str, unit: str, taken: Sequence[float]) -> Figure:
+        """Return the geometric mean of a sample that was taken between them, with their means.
+
+        Where a machine has two paces, a median is of the one or the other, a mean of both.
+        """
+        return self.add_to(figure(name, unit, taken, center=statistics.geometric_mean))
+
     def add_to(self, measured: Figure) -> Figure:
         """Return the figure with how slow the machine was while it was measured: the means."""
         means = {name: _rounded(self.mean(name)) for name in self.taken[0]}

@@ -53,13 +53,8 @@ class Sample:
             name, "decisions/s", self._rates, self._theirs, center=statistics.geometric_mean
         )
         p99 = record.tail(f"{name}: p99 of a decision", "ms", self._decisions, stretch=_STRETCH)
-        cold = record.figure(
-            f"{name}: a shape not met before", "ms", self._cold, center=statistics.geometric_mean
-        )
-        figures = (
-            *map(self._calibrations.add_to, (rate, p99)),
-            self._cold_calibrations.add_to(cold),
-        )
+        cold = self._cold_calibrations.figure(f"{name}: a shape not met before", "ms", self._cold)
+        figures = (*map(self._calibrations.add_to, (rate, p99)), cold)
         return [dataclasses.replace(measured, seed=cases.SEED) for measured in figures]
 
     def _add_round(self, mine: ours.Ours) -> None:

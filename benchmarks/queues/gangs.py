@@ -6,7 +6,6 @@ included: on 500 nodes, which are empty, 48.7 s; 250 s where it does not fit. We
 """
 
 import argparse
-import statistics
 import time
 from typing import NamedTuple
 
@@ -52,7 +51,7 @@ def _figure(
         for _ in calibrations.between(range(rounds))
     ]
     name = f"gang of {asked.pods}, {len(fleet.view.nodes)} nodes: {what}"
-    return calibrations.add_to(record.figure(name, "s", taken, center=statistics.geometric_mean))
+    return calibrations.figure(name, "s", taken)
 
 
 def _decide(fleet: busy.Fleet, pods: int, gpus: int, *, fits: bool = True) -> float:

@@ -6,7 +6,6 @@ until a preemptor among as many jobs runs, end to end: 13.9 s. We plan only.
 """
 
 import argparse
-import statistics
 import time
 from collections.abc import Callable, Sequence
 
@@ -46,13 +45,8 @@ def run(*, quick: bool) -> list[record.Figure]:
             ]
             taken[name] += plans[1:]  # the plan before the first was of another kind
     return [
-        calibrations.add_to(
-            record.figure(
-                f"whom to evict of {nodes * busy.GPUS_A_NODE:,} jobs, for {name}",
-                "ms",
-                milliseconds,
-                center=statistics.geometric_mean,
-            )
+        calibrations.figure(
+            f"whom to evict of {nodes * busy.GPUS_A_NODE:,} jobs, for {name}", "ms", milliseconds
         )
         for name, milliseconds in taken.items()
     ]
