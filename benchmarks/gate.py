@@ -1,13 +1,15 @@
 """Compare two runs: a figure that is more than 1.5 times worse has fallen. Pure.
 
-A figure with a reference is compared by its ratio: both sides had the same machine at the same
-moment. One without is compared by itself, scaled by what the calibrators took in both runs: those
-around its part of the suite, and around the suite where there are no others.
-Quality, memory and simulated time do not hang on the machine and are not scaled. Memory that
-differs by less than Python takes at once is the same memory.
+A time or a rate is scaled by how much slower the machine was. The calibrators tell that: those
+around its part of the suite, and around the suite where there are no others. The reference of a
+figure that has one tells it too, and counts as much as they do together: it had the machine at the
+same moment, but another program is slowed differently.
+Quality, memory and simulated time do not hang on the machine. They are not scaled, and are compared
+by the ratio where they have a reference. Memory that differs by less than Python takes at once is
+the same memory.
 """
 
-import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,7 +32,7 @@ _BY_NAME = {"CPU of ": _OF_THE_PROCESSOR, "end to end": _OF_OTHERS}
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """A figure that is worse: `previous` and `now` are ratios, or scaled figures."""
+    """A figure that is worse: `previous` is scaled to the machine of `now`."""
 
     id: str
     previous: float
@@ -102,16 +104,14 @@ def _kernel(suite: str, name: str) -> Sequence[str]:
 
 def slowdown(
     previous: Mapping[str, float], now: Mapping[str, float], names: Sequence[str]
-) -> float:
+) -> float | None:
     """Return how many times slower the machine was: the mean of these calibrators of both runs."""
-    steps = [
-        math.log(now[name] / previous[name]) for name in names if name in now and name in previous
-    ]
-    return math.exp(sum(steps) / len(steps)) if steps else 1.0
+    steps = [now[name] / previous[name] for name in names if name in now and name in previous]
+    return statistics.geometric_mean(steps) if steps else None
 
 
 def _fall(
-    key: str, previous: record.Figure, now: record.Figure, slower: float, bar: str
+    key: str, previous: record.Figure, now: record.Figure, slower: float | None, bar: str
 ) -> Fall | None:
     upwards = bars.more_is_better(now, bar)
     if upwards is None or now.says:  # a suite that judges has weighed the figure's error
@@ -122,8 +122,14 @@ def _fall(
     return Fall(key, old, new, old / new if upwards else new / old)
 
 
-def _compared(previous: record.Figure, now: record.Figure, slower: float) -> tuple[float, float]:
+def _compared(
+    previous: record.Figure, now: record.Figure, slower: float | None
+) -> tuple[float, float]:
+    scales = []
     if previous.reference and now.reference:
-        return previous.ours / previous.reference, now.ours / now.reference
-    scale = slower if now.unit in _TIMES else 1 / slower if now.unit in _RATES else 1.0
-    return previous.ours * scale, now.ours
+        scales.append(now.reference / previous.reference)
+    if slower and now.unit in _TIMES:
+        scales.append(slower)
+    elif slower and now.unit in _RATES:
+        scales.append(1 / slower)
+    return previous.ours * (statistics.geometric_mean(scales) if scales else 1), now.ours

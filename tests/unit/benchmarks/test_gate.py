@@ -49,6 +49,16 @@ def test_without_a_reference_the_calibrators_say_how_slow_the_machine_is() -> No
     assert fallen(run(rate(100), python=20), run(rate(100), python=10)) == [2.0]
 
 
+def test_a_reference_counts_as_much_as_the_calibrators_together() -> None:
+    calm, slow = {"python": 10.0, "memory": 10.0}, {"python": 20.0, "memory": 20.0}
+    previous = run(wall(10, 10), "herd", **calm)
+    assert fallen(previous, run(wall(10, 6), "herd", **calm)) == []
+    assert fallen(previous, run(wall(16, 10), "herd", **calm)) == [1.6]
+    assert fallen(previous, run(wall(20, 11), "herd", **slow)) == []
+    assert fallen(previous, run(wall(23, 11), "herd", **slow)) == [1.55]
+    assert fallen(run(rate(100, 10), "herd", **calm), run(rate(40, 8), "herd", **slow)) == [1.58]
+
+
 def test_the_nodes_figures_hang_on_the_disk_and_on_calls_too() -> None:
     slow = {"python": 10.0, "fsync": 8.0, "grpc": 1.0}
     previous = run(wall(10), "node", python=10, fsync=1, grpc=1)
@@ -101,6 +111,11 @@ def test_memory_that_differs_by_less_than_an_arena_is_the_same() -> None:
     assert fallen(run(little), run(much)) == [24.0]
 
 
+def test_memory_is_compared_beside_a_reference_and_not_scaled() -> None:
+    previous, now = (record.figure("RSS", "MiB", [100.0], [theirs]) for theirs in (50.0, 30.0))
+    assert fallen(run(previous, python=1), run(now, python=100)) == [1.67]
+
+
 def test_quality_falls_too() -> None:
     full = record.figure("room", "%", [90.0])
     assert fallen(run(full), run(record.figure("room", "%", [45.0]))) == [2.0]
@@ -125,7 +140,7 @@ def test_a_figure_or_a_suite_that_is_new_has_nothing_to_fall_from() -> None:
 
 def test_a_fall_is_told_with_both_values() -> None:
     (fallen_value,) = gate.falls([run(rate(100, 10))], [run(rate(50, 10))], {})
-    assert fallen_value.text == "herd/1-gpu: 5, was 10: 2.00 x worse"
+    assert fallen_value.text == "herd/1-gpu: 50, was 100: 2.00 x worse"
 
 
 def test_two_runs_differ_whichever_of_them_is_worse() -> None:

@@ -98,6 +98,17 @@ def test_calibrations_within_a_part_count_and_not_those_around_it(
     assert (figure.ours, figure.calibrators) == (0.5, {"memory": 12.0})
 
 
+def test_a_sample_of_two_paces_is_its_mean_beside_that_of_its_calibrators(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken = [{"python": ms} for ms in (16.0, 24.0)]
+    monkeypatch.setattr(calibrators, "measure_briefly", lambda: taken.pop(0))
+    calibrations = record.Calibrations()
+    calibrations.take()
+    figure = calibrations.figure("version", "ms", [40.0, 40.0, 90.0, 90.0])
+    assert (figure.ours, figure.calibrators) == (60.0, {"python": 20.0})
+
+
 @pytest.mark.parametrize(
     ("speeds", "counted"),
     [([15.0], [0]), ([25.0, 15.0, 20.0], [1, 2]), ([25.0, 15.0, 24.0, 16.0], [1, 3])],
