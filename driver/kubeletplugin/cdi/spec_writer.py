@@ -260,7 +260,14 @@ class CdiSpecWriter:
         )
 
     def _require_gpu(self, uuid: ids.GpuUuid) -> devices.Gpu:
+        """Return a GPU; after a boot the driver may be loaded only after the first Prepare."""
         gpu = self._gpus.current().by_uuid(uuid)
+        if gpu is not None:
+            return gpu
+        try:
+            gpu = self._gpus.trusted().by_uuid(uuid)
+        except errors.DeviceFault as fault:
+            raise driver_root.DriverNotReady("read", uuid, str(fault)) from fault
         if gpu is None:
             raise errors.NodeFault("find", uuid, "the GPU is not, or no longer, on this node")
         return gpu

@@ -22,7 +22,7 @@ Numbers = Callable[[Path], tuple[int, int] | None]
 
 
 class DriverNotReady(errors.NodeFault):
-    """The driver root lacks a file that every container needs."""
+    """The driver is not loaded, or its root lacks a file that every container needs."""
 
 
 def device_numbers(path: Path) -> tuple[int, int] | None:

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import shutil
 
 import pytest
 
@@ -123,6 +124,24 @@ def test_without_the_driver_library_a_claim_waits(node: gpunode.GpuNode) -> None
     ref = node.allocate(allocated_claims.an_allocated_claim())
     node.nvml.absent = True
     assert refused(node, ref).reason is reasons.Reason.DRIVER_NOT_READY
+
+
+def test_a_prepared_claim_waits_after_a_boot_until_the_driver_is_loaded(
+    node: gpunode.GpuNode,
+) -> None:
+    ref = node.allocate(allocated_claims.an_allocated_claim())
+    first = prepared(node, ref)
+    shutil.rmtree(node.cdi)  # /var/run is empty after a boot
+    node.nvml.absent = True
+    process = node.process()
+    with pytest.raises(errors.DeviceFault):
+        process.gpus.refresh()
+    answer = process.preparer.prepare(ref, gpunode.never)
+    assert isinstance(answer, ports.Refused)
+    assert answer.reason is reasons.Reason.DRIVER_NOT_READY
+    assert "Driver Not Loaded" in answer.message
+    node.nvml.absent = False
+    assert process.preparer.prepare(ref, gpunode.never) == first
 
 
 def test_without_libcuda_a_claim_waits_and_nothing_stays(node: gpunode.GpuNode) -> None:
