@@ -23,7 +23,6 @@ from tests.fakes.apiserver import faults, server, storage
 NODES = 1_000
 WRITE_S = 0.002
 BURST = 1_000
-RATE = 250
 PACED_S = 5.0
 _STRETCH = 12
 """Claims in succession that wait for one pause: of up to 0.1 s."""
@@ -92,12 +91,12 @@ class _Watched:
 
 
 class Sample:
-    """Claims a second when all come at once, and how long one takes at half the bar's rate.
+    """Claims a second when all come at once, and how long one takes at half of that rate.
 
     Of several controllers, to be started minutes apart: who else has the machine for a minute, and
-    what one process has of its own, is then in one of them. How long a claim takes is of the half
-    of the rounds in which the machine was fastest: the controller, the server and the client load
-    a slow one so far that claims queue.
+    what one process has of its own, is then in one of them. The rate is half of the same round's:
+    claims that come at a fixed rate wait by more times than a slow machine is slower. How long a
+    claim takes is of the half of the rounds in which the machine was fastest.
     """
 
     def __init__(self) -> None:
@@ -116,11 +115,12 @@ class Sample:
             for number in range(ROUNDS):
                 watched.rest()
                 self._calibrations.take()
-                self._rates.append(_burst(watched, f"burst-{number}"))
+                rate = _burst(watched, f"burst-{number}")
+                self._rates.append(rate)
                 self._calibrations.take()
                 watched.rest()
                 calibrations = record.Calibrations()
-                waits = _paced(watched, f"paced-{number}")
+                waits = _paced(watched, f"paced-{number}", rate / 2)
                 calibrations.take()
                 self._after_rest.append(waits[0])
                 self._paced.append((calibrations, waits[AFTER_REST:]))
@@ -128,7 +128,7 @@ class Sample:
     def figures(self) -> list[record.Figure]:
         """Return the medians, at the pace over the quieter half of the rounds, else over all."""
         name = f"end to end, {NODES:,} nodes, writes of 2 ms"
-        paced = f"{name}: at {RATE // 2} claims/s"
+        paced = f"{name}: at half a burst's rate"
         at_once = record.figure(f"{name}: {BURST:,} claims at once", "claims/s", self._rates)
         around, waits = record.quieter_half(self._paced)
         p50 = record.figure(f"{paced}, p50", "ms", [*itertools.chain(*waits)])
@@ -146,12 +146,12 @@ def _burst(watched: _Watched, prefix: str) -> float:
     return BURST / (ended - watched.created[names[0]])
 
 
-def _paced(watched: _Watched, prefix: str) -> list[float]:
-    """Milliseconds from creation to allocation, of claims that come evenly."""
-    names = [f"{prefix}-{number}" for number in range(int(PACED_S * RATE / 2))]
+def _paced(watched: _Watched, prefix: str, rate: float) -> list[float]:
+    """Milliseconds from creation to allocation, of claims that come evenly, `rate` a second."""
+    names = [f"{prefix}-{number}" for number in range(int(PACED_S * rate))]
     begun = time.perf_counter()
     for position, name in enumerate(names):
-        time.sleep(max(0.0, begun + position * 2 / RATE - time.perf_counter()))
+        time.sleep(max(0.0, begun + position / rate - time.perf_counter()))
         watched.ask(name)
     watched.wait(names)
     return [(watched.allocated[name] - watched.created[name]) * 1000 for name in names]
