@@ -260,7 +260,7 @@ class CdiSpecWriter:
         )
 
     def _require_gpu(self, uuid: ids.GpuUuid) -> devices.Gpu:
-        """Return a GPU; after a boot the driver may be loaded only after the first Prepare."""
+        """Return a GPU, re-read if the last read failed, as it does before the driver is loaded."""
         gpu = self._gpus.current().by_uuid(uuid)
         if gpu is not None:
             return gpu
