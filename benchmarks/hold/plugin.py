@@ -176,19 +176,21 @@ def _live(claims: Claims) -> list[record.Figure]:
     refs = claims.of("live", mix.shares(claims.node.published()))
     walls: dict[int, list[list[float]]] = {count: [] for count in LIVE}
     busy: dict[int, list[list[float]]] = {count: [] for count in LIVE}
+    around = {count: record.Calibrations([]) for count in LIVE}
     prepared = 0
-    calibrations = record.Calibrations()
-    for count in calibrations.between((*LIVE, *reversed(LIVE)) * ROUNDS):
+    for count in (*LIVE, *reversed(LIVE)) * ROUNDS:
         for ref in refs[prepared:count]:
             claims.alone("prepare", ref)
         claims.at_once("unprepare", refs[count:prepared])
         prepared = count
         _await_rest(claims.node.processes[-1].pid)
+        around[count].take()
         samples = _beside(claims, refs, count)
+        around[count].take()
         walls[count].append([wall for wall, _ in samples])
         busy[count].append([cpu for _, cpu in samples])
     return [
-        calibrations.add_to(figure)
+        around[count].add_to(figure)
         for count in LIVE
         for figure in _prepares(count, walls[count], busy[count])
     ]

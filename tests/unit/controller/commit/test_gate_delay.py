@@ -6,16 +6,16 @@ from tests.fakes import clock
 
 def test_the_gate_of_a_pod_alone_is_removed_at_once() -> None:
     time = clock.FakeClock()
-    gate_delay.GateDelay(time).wait()
+    gate_delay.GateDelay(time).begin().wait()
     assert time.waits == []
 
 
 def test_a_gate_soon_after_another_is_removed_later() -> None:
     time = clock.FakeClock()
     delay = gate_delay.GateDelay(time)
-    delay.wait()
+    delay.begin().wait()
     time.advance(gate_delay.BURST_S / 2)
-    delay.wait()
+    delay.begin().wait()
     assert time.waits == [gate_delay.LEAD_S]
 
 
@@ -23,14 +23,23 @@ def test_pods_that_come_evenly_do_not_wait() -> None:
     time = clock.FakeClock()
     delay = gate_delay.GateDelay(time)
     for _ in range(5):
-        delay.wait()
+        delay.begin().wait()
         time.advance(2 * gate_delay.BURST_S)
     assert time.waits == []
 
 
-def test_every_pod_of_a_burst_but_the_first_waits() -> None:
+def test_every_pod_of_a_burst_waits_the_first_too() -> None:
     time = clock.FakeClock()
     delay = gate_delay.GateDelay(time)
-    for _ in range(4):
-        delay.wait()
-    assert time.waits == [gate_delay.LEAD_S] * 3
+    burst = [delay.begin() for _ in range(4)]
+    for pod in burst:
+        pod.wait()
+    assert time.waits == [gate_delay.LEAD_S] * 4
+
+
+def test_the_first_pod_of_a_burst_does_not_wait_for_the_next_to_come() -> None:
+    time = clock.FakeClock()
+    delay = gate_delay.GateDelay(time)
+    delay.begin().wait()
+    delay.begin().wait()
+    assert time.waits == [gate_delay.LEAD_S]
