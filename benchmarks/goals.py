@@ -270,8 +270,8 @@ SCALE: Final = Section(
             )
             for what, bar in (
                 ("pods-bound", ">= 1.5 x"),
-                ("made-to-bound-at-5-pods-s-p50", "<= 1 x"),
-                ("made-to-bound-at-5-pods-s-p95", "<= 1 x"),
+                ("made-to-bound-at-3-pods-s-p50", "<= 1 x"),
+                ("made-to-bound-at-3-pods-s-p95", "<= 1 x"),
             )
         ),
         *(Goal(f"{_HERD}-{how}-lists-a-plugin", "<= 2") for how in _STARTS),

@@ -28,9 +28,10 @@ HERE: Mapping[str, str] = {
 ON_CLUSTER: Mapping[str, str] = {
     "node": "node",
     "control_plane": "control_plane --gate",
-    "control_plane_kwok": "control_plane --kwok --gate --pace-seconds 10",
+    "control_plane_kwok": "control_plane --kwok --gate --pace 3 --pace-seconds 14",
     "herd": "herd",
-    "control_plane_5000": "control_plane --nodes 5000 --keep --gate --pods 150 --pace-seconds 12",
+    "control_plane_5000": "control_plane --nodes 5000 --keep --gate --pods 150 "
+    "--pace 3 --pace-seconds 14",
 }
 _UP, _DOWN = "hack.cluster up --nodes 1 --controllers 2", "hack.cluster down"
 _MINUTE_S = 60
