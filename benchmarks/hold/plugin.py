@@ -20,7 +20,7 @@ from tests.e2e import playground
 from tests.fakes import battering
 
 NODE = "hold"
-ROUNDS, BATCH, BURSTS, GPUS = 3, 64, 3, 8
+ROUNDS, BATCH, BURSTS, GPUS = 3, 64, 6, 8
 LIVE = (0, 16, 64, 128, mix.LIVE)
 """Claims on the node, that which is prepared included; 0: it alone."""
 SETTLE_S, PUBLISHED_S, QUIET_S = 30.0, 10.0, 60.0
@@ -190,9 +190,9 @@ def _live(claims: Claims) -> list[record.Figure]:
         walls[count].append([wall for wall, _ in samples])
         busy[count].append([cpu for _, cpu in samples])
     return [
-        around[count].add_to(figure)
+        figure
         for count in LIVE
-        for figure in _prepares(count, walls[count], busy[count])
+        for figure in _prepares(count, walls[count], busy[count], around[count])
     ]
 
 
@@ -226,16 +226,21 @@ def _beside(
     return samples
 
 
-def _prepares(count: int, walls: list[list[float]], busy: list[list[float]]) -> list[record.Figure]:
-    """Figures of the rounds with `count` live claims; a round that was slow moves no median.
+def _prepares(
+    count: int,
+    walls: list[list[float]],
+    busy: list[list[float]],
+    around: record.Calibrations,
+) -> list[record.Figure]:
+    """Return the means of the rounds with `count` live claims, as fast as the machine was `around`.
 
     A pause of the machine slows a turn of the GPUs.
     """
     name = f"Prepare at {count} live claims on {GPUS} GPUs"
     return [
-        record.figure(f"{name}, p50", "ms", list(map(statistics.median, walls))),
-        record.tail(f"{name}, p99", "ms", walls, stretch=GPUS),
-        record.figure(f"CPU of a {name}", "ms", list(map(statistics.median, busy))),
+        around.figure(f"{name}, p50", "ms", list(map(statistics.median, walls))),
+        around.figure(f"{name}, p99", "ms", record.tails(walls, stretch=GPUS)),
+        around.figure(f"CPU of a {name}", "ms", list(map(statistics.median, busy))),
     ]
 
 
@@ -247,11 +252,12 @@ def _bursts(claims: Claims) -> list[record.Figure]:
     for suffix, chosen in named.items():
         refs = claims.of(f"burst{len(suffix)}", chosen)
         taken = []
-        for _ in range(BURSTS):
+        calibrations = record.Calibrations()
+        for _ in calibrations.between(range(BURSTS)):
             taken.append(claims.at_once("prepare", refs))
             claims.at_once("unprepare", refs)
         name = f"{len(refs)} pods of a node in one burst, all prepared{suffix}"
-        figures.append(record.figure(name, "s", taken))
+        figures.append(calibrations.figure(name, "s", taken))
     return figures
 
 
