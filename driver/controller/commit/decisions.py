@@ -108,11 +108,11 @@ class DecisionWriter:
 
     def _allocate(self, decision: Decision) -> None:
         pod, open_claims = decision.pod, decision.workload.open_claims
-        head_start = self._gate_delay.begin() if decision.opens_gate else None
+        turn = self._gate_delay.begin() if decision.opens_gate else None
         with self._nominating(decision):
             self._claims.allocate(pod, open_claims, decision.allocations)
-        if head_start is not None:
-            head_start.wait()
+        if turn is not None:
+            self._gate_delay.wait(turn)
             self._open_gate(pod)
         self._metrics.count_decision("allocated")
         message = allocator_messages.placement(decision.placement)
