@@ -63,6 +63,11 @@ def measure_briefly() -> dict[str, float]:
     return {name: round(statistics.median(ms), 4) for name, ms in taken.items()}
 
 
+def measure_loop() -> dict[str, float]:
+    """Milliseconds of `cpu` alone, once: for a process whose memory is measured."""
+    return {"cpu": round(timing.thread_ms(_loop), 4)}
+
+
 def _add_loop(taken: Mapping[str, list[float]]) -> None:
     """Measure the loop by the clock and in processor time."""
     began = time.thread_time()

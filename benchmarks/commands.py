@@ -25,7 +25,7 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks import page, record
+from benchmarks import calibrators, page, record
 from driver.kube import gvr
 from tests.support import web_page
 from tests.support.scenarios import fleets
@@ -62,14 +62,15 @@ def main() -> None:
     )
     options = arguments.parse_args()
     start = record.Start()
+    more = max(options.rounds, STARTS)
     with tempfile.TemporaryDirectory() as folder:
-        figures = _starts(Path(folder), max(options.rounds, STARTS))
+        figures = _starts(Path(folder), more)
     served, listed = page.cluster(options.nodes), page.cluster(options.listed_nodes)
     sources = (
-        ("by the controller's API", _served(served), served),
-        (f"by a kubeconfig, {options.listed_nodes} nodes", _listed(listed), listed),
+        ("by the controller's API", _served(served), served, more),
+        (f"by a kubeconfig, {options.listed_nodes} nodes", _listed(listed), listed, options.rounds),
     )
-    for source, context, raw in sources:
+    for source, context, raw, rounds in sources:
         node = _first_node(raw)
         with context as (flags, environment):
             commands = [
@@ -78,7 +79,7 @@ def main() -> None:
                 )
                 for command in (*_LISTS, f"explain node {node}")
             ]
-            figures += _in_turn(commands, options.rounds)
+            figures += _in_turn(commands, rounds)
     record.write("commands", figures, start)
 
 
@@ -92,13 +93,19 @@ class Command:
 
 
 def _in_turn(commands: Sequence[Command], rounds: int) -> list[record.Figure]:
-    """Run all of them, over and over: what slows the machine for a second slows a run of each."""
+    """Run all of them, over and over: what slows the machine for a second slows a run of each.
+
+    A command's figure has the calibrators just before and after its own runs.
+    """
     seconds: dict[str, list[float]] = {command.name: [] for command in commands}
-    calibrations = record.Calibrations()
-    for _ in calibrations.between(range(rounds)):
-        for command in commands:
-            seconds[command.name].append(_run(command))
-    return [calibrations.figure(name, "s", runs) for name, runs in seconds.items()]
+    around = {command.name: record.Calibrations([]) for command in commands}
+    before = calibrators.measure_briefly()
+    for command in (each for _ in range(rounds) for each in commands):
+        seconds[command.name].append(_run(command))
+        after = calibrators.measure_briefly()
+        around[command.name].taken.extend((before, after))
+        before = after
+    return [around[name].figure(name, "s", runs) for name, runs in seconds.items()]
 
 
 def _starts(folder: Path, rounds: int) -> list[record.Figure]:

@@ -9,11 +9,11 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from benchmarks import record
+from benchmarks import calibrators, record
 from benchmarks.allocator import cases, fixtures, reference
 from driver import names
 from driver.controller.informers import snapshot_updater, stores
@@ -37,6 +37,13 @@ MIG = cases.Case(
 ROOT = Path(__file__).parents[2]
 
 
+class _Filled(NamedTuple):
+    """MiB, seconds and counts by name, and the calibrators between the pages of slices."""
+
+    values: Mapping[str, float]
+    loops: Sequence[Mapping[str, float]]
+
+
 def measure(other: reference.Reference) -> list[record.Figure]:
     """RSS of ours beside the reference's, and the processor time from bytes to the picture."""
     figures: list[record.Figure] = []
@@ -44,18 +51,22 @@ def measure(other: reference.Reference) -> list[record.Figure]:
         (STATIC, f"RSS, 5,000 nodes x 8 GPUs, {CLAIMS:,} claims", "5,000 nodes x 8 GPUs"),
         (MIG, "RSS, 1,000 nodes x 8 GPUs, every face", "1,000 nodes, every face"),
     ):
-        filled = [_alone(case.name) for _ in range(STARTS)]
+        starts = [_alone(case.name) for _ in range(STARTS)]
+        filled = [start.values for start in starts]
+        loops = record.Calibrations([loop for start in starts for loop in start.loops])
         other.load(case)
         theirs = other.rss_mib()
         figures += [
             record.figure(
                 name, "MiB", [values["rss"] for values in filled], [theirs], seed=cases.SEED
             ),
-            record.figure(
-                f"slices of {slices_of}, JSON to picture",
-                "s",
-                [values["ingest"] for values in filled],
-                seed=cases.SEED,
+            loops.add_to(
+                record.figure(
+                    f"slices of {slices_of}, JSON to picture",
+                    "s",
+                    [values["ingest"] for values in filled],
+                    seed=cases.SEED,
+                )
             ),
         ]
         if case is STATIC:
@@ -63,7 +74,7 @@ def measure(other: reference.Reference) -> list[record.Figure]:
     return figures
 
 
-def _each(filled: Sequence[dict[str, float]]) -> list[record.Figure]:
+def _each(filled: Sequence[Mapping[str, float]]) -> list[record.Figure]:
     """Return the memory of a thousand slices, and of a thousand claims with their pods."""
     slices = [1000 * (values["filled"] - values["empty"]) / values["slices"] for values in filled]
     claims = [1000 * (values["rss"] - values["filled"]) / CLAIMS for values in filled]
@@ -73,12 +84,11 @@ def _each(filled: Sequence[dict[str, float]]) -> list[record.Figure]:
     ]
 
 
-def _alone(name: str) -> dict[str, float]:
+def _alone(name: str) -> _Filled:
     command = [sys.executable, "-m", "benchmarks.allocator.memory", name]
     around = packaged.environment()
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, env=around)
-    values: dict[str, float] = json.loads(done.stdout)
-    return values
+    return _Filled(**json.loads(done.stdout))
 
 
 class _Filling:
@@ -92,6 +102,7 @@ class _Filling:
         )
         self.seconds = 0.0
         self.bytes = 0
+        self.loops: list[Mapping[str, float]] = []
 
     def fill(self, case: cases.Case) -> int:
         """Everything of a case; how many slices."""
@@ -99,7 +110,7 @@ class _Filling:
         self._take(stores.classes, device_classes.parse, iter([fixtures.classes()]))
         every = [fixtures.node(number) for number in range(case.nodes)]
         self._take(stores.nodes, nodes.parse, iter([every]))
-        self.seconds, self.bytes = 0.0, 0
+        self.seconds, self.bytes, self.loops = 0.0, 0, []
         self._take(stores.slices, slice_decoder.parse, _pages_of_slices(case), slice_decoder.decode)
         self._bring()
         for number in range(case.nodes):
@@ -108,11 +119,12 @@ class _Filling:
 
     def fill_claims(self, case: cases.Case) -> None:
         """A claim a device in use, each with a pod."""
-        spread = self.seconds, self.bytes
+        of_slices = self.seconds, self.bytes, self.loops
+        self.loops = []
         self._take(self._stores.claims, claims.parse, _pages(_claims(case), PAGE))
         self._take(self._stores.pods, pods.parse, _pages(_pods(case), PAGE))
         self._bring()
-        self.seconds, self.bytes = spread
+        self.seconds, self.bytes, self.loops = of_slices
 
     def _take(
         self,
@@ -135,6 +147,7 @@ class _Filling:
             body = json.dumps({"items": page}, separators=(",", ":")).encode()
             self.bytes += len(body)
             page.clear()
+            self.loops.append(calibrators.measure_loop())
             self.seconds -= time.process_time() - begun
             message: Any = json_decode.decode(body, decode)
             items = message["items"]
@@ -214,7 +227,7 @@ def main() -> int:
         "ingest": filling.seconds,
         "megabytes": filling.bytes / 1e6,
     }
-    print(json.dumps(values))
+    print(json.dumps({"values": values, "loops": filling.loops}))
     return 0
 
 

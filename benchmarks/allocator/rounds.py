@@ -11,7 +11,7 @@ from driver.runtime import gc_tuning
 WARM_UP, THEIR_WARM_UP = 50, 3
 _STRETCH = 60
 """Decisions in succession that one pause slows: of 30 ms at half a millisecond each."""
-COLD_ROUNDS, COLD = 3, 5
+COLD_ROUNDS, COLD = 5, 3
 """Shapes not met before, all after the last round: with every decision nodes grow more alike."""
 
 
