@@ -99,12 +99,12 @@ def _in_turn(commands: Sequence[Command], rounds: int) -> list[record.Figure]:
     """
     seconds: dict[str, list[float]] = {command.name: [] for command in commands}
     around = {command.name: record.Calibrations([]) for command in commands}
-    before = calibrators.measure_briefly()
+    previous = calibrators.measure_briefly()
     for command in (each for _ in range(rounds) for each in commands):
         seconds[command.name].append(_run(command))
-        after = calibrators.measure_briefly()
-        around[command.name].taken.extend((before, after))
-        before = after
+        now = calibrators.measure_briefly()
+        around[command.name].taken.extend((previous, now))
+        previous = now
     return [around[name].figure(name, "s", runs) for name, runs in seconds.items()]
 
 
