@@ -4,9 +4,9 @@ A time or a rate is scaled by how much slower the machine was. The calibrators t
 around its part of the suite, and around the suite where there are no others. The reference of a
 figure that has one tells it too, and counts as much as they do together: it had the machine at the
 same moment, but another program is slowed differently.
-Quality, memory and simulated time do not hang on the machine. They are not scaled, and are compared
-by the ratio where they have a reference. Memory that differs by less than Python takes at once is
-the same memory.
+Quality, memory, simulated time and a wait do not hang on the machine. They are not scaled, and are
+compared by the ratio where they have a reference. Memory that differs by less than Python takes at
+once is the same memory.
 """
 
 import math
@@ -30,7 +30,12 @@ _KERNELS = {
     **dict.fromkeys(("allocator", "page", "queues", "placement", "commands"), _OF_DECISIONS),
 }
 """Power of each calibrator by suite; the second group measures processor time."""
-_BY_NAME = {"CPU of ": _OF_PROCESSOR_TIME, "end to end": _OF_OTHERS}
+_A_WAIT: Mapping[str, float] = {}
+_BY_NAME = {
+    "CPU of ": _OF_PROCESSOR_TIME,
+    "end to end": _OF_OTHERS,
+    "kubelet's wipe": _A_WAIT,
+}
 """In the name of a figure that differs from the others of its suite."""
 
 

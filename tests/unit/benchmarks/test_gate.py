@@ -69,6 +69,14 @@ def test_the_nodes_figures_hang_on_the_disk_and_on_calls_too() -> None:
     assert fallen(run(wall(10), "node", **calm), run(wall(32), "node", **slow)) == [1.6]
 
 
+def test_a_wait_is_as_long_on_any_machine() -> None:
+    calm, slow = {"python": 10.0, "memory": 10.0}, {"python": 20.0, "memory": 20.0}
+    wait = record.figure("kubelet's wipe to slices again", "s", [1.0])
+    assert fallen(run(wait, "node", **slow), run(wait, "node", **calm)) == []
+    longer = record.figure("kubelet's wipe to slices again", "s", [1.6])
+    assert fallen(run(wait, "node", **calm), run(longer, "node", **slow)) == [1.6]
+
+
 def test_figures_in_processor_time_are_compared_in_it() -> None:
     busy = {"python": 60.0, "cpu": 12.0}
     previous, now = run(wall(10), "page", **busy), run(wall(11), "page", python=12, cpu=12)
