@@ -116,14 +116,15 @@ def slowdown(
 ) -> float | None:
     """Return how many times slower the machine was: the calibrators' ratios, multiplied.
 
-    Each is its ratio to its power. A calibrator that either run lacks is taken as unchanged.
+    Each is raised to its power; one that either run lacks leaves its power to the others.
     """
     steps = {
         name: now[name] / previous[name] for name in powers if name in now and name in previous
     }
     if not steps:
         return None
-    return math.prod(math.pow(step, powers[name]) for name, step in steps.items())
+    scale = sum(powers.values()) / sum(powers[name] for name in steps)
+    return math.prod(math.pow(step, scale * powers[name]) for name, step in steps.items())
 
 
 def _fall(

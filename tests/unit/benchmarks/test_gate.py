@@ -43,13 +43,10 @@ def test_a_slower_machine_is_no_fall_where_a_reference_is_slower_with_it() -> No
 
 
 def test_without_a_reference_the_calibrators_say_how_slow_the_machine_is() -> None:
-    calm, slow = {"python": 10.0, "memory": 10.0}, {"python": 20.0, "memory": 20.0}
-    previous = run(wall(10), "herd", **calm)
-    assert fallen(previous, run(wall(19), "herd", **slow)) == []
-    assert fallen(previous, run(wall(19), "herd", **calm)) == [1.9]
-    previous = run(rate(100), "herd", **calm)
-    assert fallen(previous, run(rate(55), "herd", **slow)) == []
-    assert fallen(run(rate(100), "herd", **slow), previous) == [2.0]
+    assert fallen(run(wall(10), python=10), run(wall(19), python=20)) == []
+    assert fallen(run(wall(10), python=10), run(wall(19), python=10)) == [1.9]
+    assert fallen(run(rate(100), python=10), run(rate(55), python=20)) == []
+    assert fallen(run(rate(100), python=20), run(rate(100), python=10)) == [2.0]
 
 
 def test_a_reference_counts_as_much_as_the_calibrators_together() -> None:
@@ -63,10 +60,11 @@ def test_a_reference_counts_as_much_as_the_calibrators_together() -> None:
 
 
 def test_the_nodes_figures_hang_on_the_disk_and_on_calls_too() -> None:
-    calm = {"python": 10.0, "memory": 10.0, "fsync": 1.0, "grpc": 1.0}
-    slow = {**calm, "python": 20.0, "fsync": 8.0}
-    assert fallen(run(wall(10), "node", **calm), run(wall(19), "node", **slow)) == []
-    assert fallen(run(wall(10), "node", **calm), run(wall(32), "node", **slow)) == [1.6]
+    slow = {"python": 10.0, "fsync": 8.0, "grpc": 1.0}
+    previous = run(wall(10), "node", python=10, fsync=1, grpc=1)
+    assert fallen(previous, run(wall(19), "node", **slow)) == []
+    powers = dict.fromkeys(slow, 1 / len(slow))
+    assert gate.slowdown(previous.calibrators, slow, powers) == pytest.approx(2.0)
 
 
 def test_a_wait_is_as_long_on_any_machine() -> None:
@@ -104,16 +102,14 @@ def test_a_figure_hangs_on_the_memory_by_half() -> None:
 
 
 def test_what_was_measured_around_a_figure_says_more_than_the_ends_of_its_suite() -> None:
-    calm = {"python": 10.0, "memory": 10.0}
-    around = dataclasses.replace(wall(19), calibrators={"python": 20.0, "memory": 20.0})
-    previous, slow = run(wall(10), "herd", **calm), run(around, "herd", **calm)
-    assert fallen(previous, slow) == []
-    assert fallen(slow, run(wall(19), "herd", **calm)) == [2.0]
+    slow = dataclasses.replace(wall(19), calibrators={"memory": 20.0})
+    assert fallen(run(wall(10), memory=10), run(slow, memory=10)) == []
+    assert fallen(run(slow, memory=10), run(wall(19), memory=10)) == [2.0]
 
 
-def test_a_calibrator_that_a_run_lacks_is_taken_as_unchanged() -> None:
+def test_a_calibrator_that_a_run_lacks_leaves_its_power_to_the_others() -> None:
     powers = {"python": 0.5, "memory": 0.5}
-    assert gate.slowdown({"python": 10}, {"python": 40, "memory": 9}, powers) == pytest.approx(2)
+    assert gate.slowdown({"python": 10}, {"python": 40, "memory": 9}, powers) == pytest.approx(4)
     assert gate.slowdown({"fsync": 10}, {"fsync": 40}, powers) is None
 
 
@@ -122,6 +118,8 @@ def test_decisions_hang_on_the_loop_far_more_than_on_memory() -> None:
     for suite in ("allocator", "page", "queues", "placement", "commands"):
         assert fallen(run(wall(10), suite, **calm), run(wall(18), suite, **slow)) == []
         assert fallen(run(wall(10), suite, **calm), run(wall(28), suite, **slow)) == [1.65]
+        slow_memory = {**calm, "memory": 37.7}
+        assert fallen(run(wall(10), suite, **calm), run(wall(19), suite, **slow_memory)) == [1.71]
 
 
 @pytest.mark.parametrize("unit", ["MiB", "%", "h"])
